@@ -105,6 +105,23 @@ class Description {
     return *this;
   }
 
+  // `get` returns a range of parts: a list for each key of a part.
+  template <typename Get, typename Part>
+  Description& lists(Get get, const Description<Part>& part) {
+    for (const typename Description<Part>::Field& field : part.fields()) {
+      if (field.key.name.empty()) continue;  // only_column
+      fields_.push_back({field.key,
+                         {},
+                         [get, value = field.value](const Answer& answer, nlohmann::json& into) {
+                           into = nlohmann::json::array();
+                           for (const Part& each : std::invoke(get, answer)) value(each, into.emplace_back());
+                           return true;
+                         },
+                         {}});
+    }
+    return *this;
+  }
+
   // The next functions are about the key declared last.
 
   // Absent unless `present`.

@@ -65,6 +65,7 @@ struct Key {
   // choice: what is meant by a word that is none of them nor spelled like one; empty: nobody knows.
   std::string (*hint)(std::string_view word) = nullptr;
   std::string_view shorthand = "";  // section: the key that a bare word stands for
+  bool writes_derived = false;      // bound: the resolved text has the value also where the scenario did not give it
   bool names_file = false;          // text: names a file
   bool built_in = false;            // besides: a bare word names something built in
   Binding bound = {};               // scalar keys of a scenario; models, clusters and files have loaders of their own

@@ -217,8 +217,8 @@ void note_files(const Settings& settings, const std::string& folder, Scenario& s
 
 // Everything that was derived or defaulted is written out, so that the text means the same for ever.
 void write_resolved(Settings& settings, Scenario& scenario) {
-  for (const char* path : {"layout.data", "layout.chunks", "schedule.slices", "run.dtype", "schedule.fill", "run.lr"})
-    settings.set(path, scalar(key_of(scenario_keys(), path)->bound.write(scenario), {}));
+  for (const Key& key : scenario_keys())
+    if (key.writes_derived) settings.set(std::string(key.path), scalar(key.bound.write(scenario), {}));
   settings.set("model.sequence", scalar(std::to_string(scenario.step.model->sequence), {}));
   if (settings.given("cluster.machine") && !settings.given("cluster.nodes"))
     settings.set("cluster.nodes", scalar("1", {}));

@@ -164,24 +164,33 @@ Neighbours beside(const Scenario& first, const Scenario& second, Interleaving in
   return neighbours;
 }
 
+namespace {
+
+Description<Neighbour> neighbour_keys() {
+  return Description<Neighbour>()
+      .key("scenarios", "text", "list: names of the scenario and of the one beside it; all lists in this order",
+           &Neighbour::name)
+      .column("job")
+      .key("gpus", "count", "list: of each job", &Neighbour::gpus)
+      .column("GPUs", readable_count)
+      .key("alone_s", "s", "list: step time without the other job, on the same GPUs", &Neighbour::alone_s)
+      .column("step alone", readable_seconds)
+      .key("beside_s", "s", "list: mean step time while both run", &Neighbour::beside_s)
+      .column("beside the other", readable_seconds)
+      .only_column("longer by", [](const Neighbour& job) { return readable_share(job.beside_s / job.alone_s - 1); })
+      .key("periods", "count", "list: number of steps in that mean", &Neighbour::periods)
+      .wide_column("mean of", [](const Neighbour& job) { return counted(job.periods, "step"); });
+}
+
+}  // namespace
+
 std::string beside_text(const Neighbours& neighbours) {
-  std::vector<std::vector<std::string>> rows{{"job", "GPUs", "step alone", "beside the other", "longer by", "mean of"}};
-  for (const Neighbour& job : neighbours)
-    rows.push_back({job.name, readable_count(job.gpus), readable_seconds(job.alone_s), readable_seconds(job.beside_s),
-                    readable_share(job.beside_s / job.alone_s - 1), counted(job.periods, "step")});
-  return "Two jobs in one cluster:\n" + aligned_table(rows, "  ");
+  return "Two jobs in one cluster:\n" + aligned_table(neighbour_keys().table(neighbours), "  ");
 }
 
 const Description<Neighbours>& neighbours_description() {
-  const auto of_each = [](auto get) { return each([](const Neighbours& jobs) { return jobs; }, get); };
-  static const Description<Neighbours> description =
-      Description<Neighbours>()
-          .key("scenarios", "text", "list: names of the scenario and of the one beside it; all lists in this order",
-               of_each(&Neighbour::name))
-          .key("gpus", "count", "list: of each job", of_each(&Neighbour::gpus))
-          .key("alone_s", "s", "list: step time without the other job, on the same GPUs", of_each(&Neighbour::alone_s))
-          .key("beside_s", "s", "list: mean step time while both run", of_each(&Neighbour::beside_s))
-          .key("periods", "count", "list: number of steps in that mean", of_each(&Neighbour::periods));
+  static const Description<Neighbours> description = Description<Neighbours>().lists(
+      [](const Neighbours& jobs) -> const Neighbours& { return jobs; }, neighbour_keys());
   return description;
 }
 

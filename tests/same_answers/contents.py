@@ -21,6 +21,7 @@ DROPPED_TEXT = [
     (r"\b(screened|simulated) in [\d.,]+ (ns|µs|us|ms|s|min)\b", r"\1 in TIME", "how long the program took"),
     (r"^[a-z]+ing\b.*: (.*after )?\d+ s(, about \d+ s left)?$", "", "a line of progress comes every two seconds"),
     (r"(\.slip: .*), [\d.]+ [KM]?i?B\b", r"\1", "the size of a bundle counts the letters of a path"),
+    (r"(\bslipway calibrate .*), \d{4}-\d\d-\d\d$", r"\1", "the day on which calibrate was called"),
 ]
 
 UNITS = r"%|[nµum]?s|min|h|days|[KMGT]iB|[kKMGT]?B|[KMGTP]"
@@ -158,7 +159,7 @@ def json_value(key: str, value, content: Content, renaming, exact: bool) -> None
         content.items += inner.items
         content.words += inner.words
     elif isinstance(value, str) and not exact:
-        content.value(key, value)
+        content.value(key, without_dropped(value, content))
     else:
         content.add(key, value if isinstance(value, str) else json.dumps(value))
 
