@@ -16,8 +16,8 @@ std::vector<int> divisors(std::int64_t number, std::int64_t most) {
 }
 
 // All steps of a space: shapes of the layout, then micro-batches and recomputation, then chunks, schedules and ZeRO.
-// Each level asks the rules (schedules/rules/rules.h) that need no later level, so that whole subtrees are left out; the
-// last one asks all others.
+// Each rule (schedules/rules/rules.h) is asked at the level at which the last of its keys is decided, so whole subtrees
+// are left out.
 class Walk {
  public:
   Walk(const Scenario& scenario, const SearchSpace& space, const std::function<void(const Step&)>& visit)
@@ -65,22 +65,25 @@ class Walk {
         // Without a pipeline all schedules are the same, and without replicas all levels of ZeRO.
         if (pipeline == 1 && space_.schedules.size() > 1 && schedule->name != "1f1b") continue;
         choice_.schedule = schedule->name;
+        if (!legal(choice_, of_schedules_)) continue;
         for (const int zero : space_.zero) {
           if (zero > 0 && choice_.layout.data * choice_.layout.context == 1 && space_.zero.size() > 1) continue;
           choice_.layout.zero = zero;
-          if (legal(choice_, of_schedules_) && runs_every_batch(scenario_.growth, choice_)) visit_(choice_);
+          if (legal(choice_, of_zero_) && runs_every_batch(scenario_.growth, choice_)) visit_(choice_);
         }
       }
     }
   }
 
+  static constexpr std::string_view micro_batch_ = "schedule.micro_batch", recompute_ = "schedule.recompute",
+                                    chunks_ = "layout.chunks", schedule_ = "schedule.name", zero_ = "layout.zero";
+
   const Scenario& scenario_;
   const SearchSpace& space_;
   const std::function<void(const Step&)>& visit_;
-  const std::vector<const Rule*> of_shapes_ =
-      rules_without({"schedule.micro_batch", "schedule.recompute", "layout.chunks", "schedule.name", "layout.zero"});
-  const std::vector<const Rule*> of_batches_ = rules_without({"layout.chunks", "schedule.name", "layout.zero"});
-  const std::vector<const Rule*> of_schedules_ = rules_of({"layout.chunks", "schedule.name", "layout.zero"});
+  const std::vector<const Rule*> of_shapes_ = rules_without({micro_batch_, recompute_, chunks_, schedule_, zero_}),
+                                 of_batches_ = rules_of({micro_batch_, recompute_}, {chunks_, schedule_, zero_}),
+                                 of_schedules_ = rules_of({chunks_, schedule_}, {zero_}), of_zero_ = rules_of({zero_});
   Step choice_;
 };
 

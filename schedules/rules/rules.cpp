@@ -301,8 +301,9 @@ void slices_divide_the_sequence(const Step& step, Findings& found) {
 
 // Each micro-batch of a copy would be reduced with another one of the other copy, which comes at another time.
 void copies_of_the_model_reduce_once(const Step& step, Findings& found) {
+  if (step.layout.zero < 2) return;
   const Schedule* schedule = schedule_named(step.schedule);
-  if (schedule == nullptr || schedule->copies == 1 || step.layout.zero < 2) return;
+  if (schedule == nullptr || schedule->copies == 1) return;
   found.refuse("layout.zero", [&] {
     return Text{"layout.zero " + str(std::int64_t{step.layout.zero}) +
                     " reduces the gradients of every micro-batch, but " + schedule->name +
@@ -572,24 +573,29 @@ std::vector<Refusal> refusals(const Step& step, const Cluster& cluster, const Ke
 
 namespace {
 
-std::vector<const Rule*> rules_that(bool read, std::initializer_list<std::string_view> keys) {
+bool reads_any(const Rule& rule, KeyNames keys) {
+  return std::any_of(keys.begin(), keys.end(), [&](std::string_view key) {
+    return std::find(rule.reads.begin(), rule.reads.end(), key) != rule.reads.end();
+  });
+}
+
+template <class Wanted>
+std::vector<const Rule*> rules_that(const Wanted& wanted) {
   std::vector<const Rule*> rules;
-  for (const Rule& rule : book()) {
-    const bool reads = std::any_of(keys.begin(), keys.end(), [&](std::string_view key) {
-      return std::find(rule.reads.begin(), rule.reads.end(), key) != rule.reads.end();
-    });
-    if (reads == read && rule.of_step != nullptr) rules.push_back(&rule);
-  }
+  for (const Rule& rule : book())
+    if (rule.of_step != nullptr && wanted(rule)) rules.push_back(&rule);
   return rules;
 }
 
 }  // namespace
 
-std::vector<const Rule*> rules_without(std::initializer_list<std::string_view> undecided) {
-  return rules_that(false, undecided);
+std::vector<const Rule*> rules_without(KeyNames undecided) {
+  return rules_that([&](const Rule& rule) { return !reads_any(rule, undecided); });
 }
 
-std::vector<const Rule*> rules_of(std::initializer_list<std::string_view> keys) { return rules_that(true, keys); }
+std::vector<const Rule*> rules_of(KeyNames keys, KeyNames undecided) {
+  return rules_that([&](const Rule& rule) { return reads_any(rule, keys) && !reads_any(rule, undecided); });
+}
 
 bool legal(const Step& step, std::span<const Rule* const> rules) {
   static const KeyIsGood all;

@@ -2,7 +2,7 @@
 //
 //   rules.cpp ──┬─► refusals(step), refusals(step, cluster)   with text: the loader adds file and line
 //               ├─► legal(step)                               without text: the lowering's assertion
-//               └─► rules_without(keys), legal(step, rules)   a search asks each rule as soon as its keys are decided
+//               └─► rules_of(keys), legal(step, rules)        a search asks each rule as soon as its keys are decided
 //
 // A rule names the keys that it reads. It is not asked when one of them was refused before, so one mistake makes one
 // refusal. Schedules have their own rules about shapes (Schedule::refuse); the rule of schedule.name asks them.
@@ -38,10 +38,11 @@ bool legal(const Step& step);
 // Throws std::invalid_argument with the first refusal of a step that is not legal.
 void require_legal(const Step& step);
 
-// The rules that read none of these keys; those that read any of them, which are all others; and whether a step breaks
-// none of some rules.
-std::vector<const Rule*> rules_without(std::initializer_list<std::string_view> undecided);
-std::vector<const Rule*> rules_of(std::initializer_list<std::string_view> keys);
+// For a search that decides keys one after another: the rules that read none of these keys; those that read any of `keys`
+// and none of `undecided`; and whether a step breaks none of some rules.
+using KeyNames = std::initializer_list<std::string_view>;
+std::vector<const Rule*> rules_without(KeyNames undecided);
+std::vector<const Rule*> rules_of(KeyNames keys, KeyNames undecided = {});
 bool legal(const Step& step, std::span<const Rule* const> rules);
 
 // True if the step can have another batch: whole micro-batches on every replica, in numbers that the schedule accepts.
