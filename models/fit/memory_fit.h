@@ -1,5 +1,5 @@
 // A trainer's memory constants, fitted to runs that fitted, runs that ran out of memory, and, where the
-// allocator told it, the peak.
+// allocator reported it, the peak.
 //
 //   verdicts   2·ln(1 + e^−x)           x = ±ln(peak / usable) / width, + for a run out of memory: the
 //   hinge peaks      2·(√(1 + r²) − 1)        r = ln(first stage's peak / measured) / scale; a run out of
@@ -24,7 +24,7 @@ namespace slipway::models {
 struct MemoryFit {
   MemoryConstants constants;
   std::vector<double> values;  // in the order of memory_parameters()
-  // Of ln(value), standard deviation after the fit in units of `spread`: near 1, the runs said nothing; 0
+  // Standard deviation of ln(value) after the fit, in units of `spread`: near 1, the runs said nothing; 0
   // for what is not fitted.
   std::vector<double> remaining_spread;
   double loss = 0;

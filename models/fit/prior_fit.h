@@ -29,8 +29,8 @@ using PredictRows = std::function<std::vector<double>(std::span<const double> va
 
 struct PriorFit {
   std::vector<double> values;
-  // Of ln(value), standard deviation after the fit in units of `spread`: near 1, the rows said nothing; 0
-  // for what is not fitted.
+  // Standard deviation of ln(value) after the fit, in units of `spread`. Near 1, the rows said nothing; 0 for what is
+  // not fitted.
   std::vector<double> remaining_spread;
   double loss = 0;
 };

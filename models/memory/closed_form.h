@@ -87,7 +87,7 @@ struct StageShare {
 MemoryParts stage_memory(const MemoryInput& input, std::span<const StageShare> shares);
 // As a trainer keeps it, and under full recompute with the head's moment and a layer's added up (memory_estimate.h).
 MemoryParts stage_memory_together(const MemoryInput& input, std::span<const StageShare> shares);
-// Of the rank's shard, with all its shares.
+// Parameters of the rank's shard, with all its shares.
 double shard_parameters(const MemoryInput& input, std::span<const StageShare> shares);
 
 }  // namespace slipway::models

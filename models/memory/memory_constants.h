@@ -55,7 +55,7 @@ struct MemoryConstants {
   // The allocator.
   double fragmentation_share = 0;        // of what is kept, where one MLP tensor has ...
   double fragmenting_bytes = 268435456;  // ... this many bytes; in proportion below
-  // Of the GPU's memory.
+  // Shares of the GPU's memory.
   double usable_share = 1;      // the verdict
   double cautious_share = 0.8;  // where almost nothing that is called safe runs out of memory
 };

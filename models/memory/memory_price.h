@@ -42,7 +42,7 @@ struct MemoryPrice {
 MemoryPrice price_memory(const MemoryRun& run, const MemoryConstants& constants);
 // Peak of stage 0, with what is known of the run.
 double first_stage_peak(const MemoryRun& run, const MemoryConstants& constants);
-// Of the fullest stage.
+// Peak of the fullest stage.
 double peak_bytes(std::span<const StageTerms> stages, const MemoryConstants& constants);
 
 }  // namespace slipway::models

@@ -35,7 +35,7 @@ struct StepWork {
   double port_bandwidth = 0, port_latency = 0;  // bytes/s that one GPU's port sustains, s; 0: none known
 };
 
-// Of a model whose layers are all alike; throws std::invalid_argument for others, and for a machine without
+// Requires a model whose layers are all alike; throws std::invalid_argument for others, and for a machine without
 // a peak for `dtype` or without memory bandwidth.
 StepWork step_work(const Model& model, const Machine& machine, Dtype dtype);
 

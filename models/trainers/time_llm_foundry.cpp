@@ -46,7 +46,7 @@ double model_parameters(const StepWork& w) { return w.L * layer_matrix_parameter
 
 double product_speedup(const StepWork& w, const Constants& v) { return w.fp8 ? v.fp8_speedup : 1; }
 
-// Of one layer; a third of the element-wise bytes is the forward pass's.
+// Seconds of one layer; a third of the element-wise bytes is the forward pass's.
 Passes layer_passes(const StepWork& w, const Constants& v) {
   const double M = w.b * w.s;
   const double products = layer_gemm_seconds(w, M, v.gemm_efficiency, v.gemm_half) / product_speedup(w, v);

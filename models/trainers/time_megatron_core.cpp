@@ -54,7 +54,7 @@ double mean_of_largest(double n) {
   return low;
 }
 
-// Of a number of half all-reduces.
+// Seconds of a number of half all-reduces.
 double tensor_collectives(const StepWork& w, const Constants& v, int halves) {
   if (w.t <= 1) return 0;
   const double share = std::min(1.0, (w.t - 1) * v.pairs);

@@ -130,7 +130,7 @@ double head(const StepWork& w, const Constants& v) {
   return smooth_maximum(gpu, v.floor_head, v.floor_sharpness);
 }
 
-// Of the stages that lie in different nodes, if there are such: over the port of the GPU.
+// Between stages in different nodes, if there are such, a transfer goes over the port of the GPU.
 double transfer(const StepWork& w, const Constants& v) {
   const bool leaves = w.t * w.d * w.p > w.gpus_per_node && w.port_bandwidth > 0;
   const double bandwidth = leaves ? std::min(v.pipeline_bandwidth, w.port_bandwidth) : v.pipeline_bandwidth;

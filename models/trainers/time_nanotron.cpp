@@ -84,7 +84,7 @@ double context_ring(const StepWork& w, const Constants& v) {
   return once * (w.recompute == Recompute::full ? 4 : 3) / 3;
 }
 
-// Of the host's time a third is the forward pass's.
+// A third of the host's time is the forward pass's.
 double layer_host(const StepWork& w, double host) { return w.recompute == Recompute::full ? host * 4 / 3 : host; }
 
 double layer(const StepWork& w, const Constants& v, double host) {

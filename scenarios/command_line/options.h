@@ -30,7 +30,7 @@ class CommandOptions {
   CommandOptions& value(std::string name, std::string placeholder, std::string meaning);
   // Adds a short form to the option declared last: -o.
   CommandOptions& letter(char letter);
-  // The name that the option declared last had before; whoever gives it is told the new one.
+  // The name that the option declared last had before; the error for it names the new one.
   CommandOptions& formerly(std::string name);
   // An option that may be given several times; the values keep their order.
   CommandOptions& values(std::string name, std::string placeholder, std::string meaning);

@@ -158,7 +158,7 @@ double tokens_per_s(const PreparedStep& prepared, const Execution& run) {
 
 namespace {
 
-// Of the batch of which most steps ran: between two batches lies no step.
+// The step time of the batch that ran most steps: between two batches lies no step.
 double step_time_of_run(const Execution& run) {
   if (run.batches.empty()) return run.times.median_period_s;
   return longest_of(run.batches).step_s.value_or(run.times.median_period_s);
@@ -179,7 +179,7 @@ std::string step_time_words(const Execution& run) {
 
 namespace {
 
-// Of a run before this one, whose losses stand in the same table, nobody knows the length of the windows any more.
+// The table also has the losses of runs before this one. The length of their windows is not known any more.
 std::string held_out_words(const Trace& trace) {
   const int before = steps_before(trace);
   bool is_told = false, is_of_this_run = true;

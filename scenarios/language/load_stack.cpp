@@ -63,7 +63,7 @@ class StackReader {
     return constant;
   }
 
-  // Of one machine: each parameter once; nothing beside parameters and `settings`.
+  // The entries of one machine: each parameter once; nothing beside parameters and `settings`.
   template <typename Parameter>
   std::vector<const Entry*> entries_of(const Entry& machine, const std::string& path,
                                        std::span<const Parameter> parameters,

@@ -45,7 +45,7 @@ struct ModelFields {
 
 // models/model/library/<name>.yaml; name must exist.
 std::optional<ModelFields> library_model(const std::string& name, Defects& defects);
-// Families llama (and mistral, qwen2, qwen3, phi3: its blocks with other features), gpt2, bert, told by model_type.
+// Families llama (and mistral, qwen2, qwen3, phi3: its blocks with other features), gpt2, bert, named by model_type.
 // What Slipway does not have (mixtures of experts, latent attention, biases in Llama blocks, ...) is an error, never
 // ignored.
 std::optional<ModelFields> read_config(const std::string& path, const Reference& from, Defects& defects);

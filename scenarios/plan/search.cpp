@@ -59,7 +59,7 @@ std::vector<PricedLayout> front_of(std::vector<PricedLayout> rows) {
   return front;
 }
 
-// Of all that were simulated.
+// Sets result.pareto: of all simulated rows, those with less memory than every faster one.
 void find_front(const Ranking& ranking, const SearchOptions& options, double slowest, SearchResult& result) {
   std::vector<PricedLayout> rows;
   for (const std::size_t i : ranking.judged())
@@ -76,8 +76,8 @@ void note_judged(const PricedLayout& row, double memory_share, SearchResult& res
   if (!best || row.bound_s < best->bound_s) best = row;
 }
 
-// Of those that need the least by their bounds, the one that needs the least by its verdict: with the timeline, which
-// only adds to what is known before it. So those that need the least before are simulated first, the others not at all.
+// The row that needs the least memory by its verdict, among those that need the least by their bounds. The timeline only
+// adds to a bound, so rows with small bounds are simulated first and the others not at all.
 std::optional<PricedLayout> closest_of(const Scenario& scenario, const Screening& screened) {
   std::vector<PricedLayout> rows;
   for (const Candidate& candidate : screened.smallest) rows.push_back(price_if_it_fits(scenario, candidate.choice, 0));

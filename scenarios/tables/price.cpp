@@ -33,7 +33,7 @@ double unlikeness(const Machine& a, const Machine& b) {
          std::abs(std::log(a.memory_bandwidth / b.memory_bandwidth));
 }
 
-// Of a trainer that was never fitted on this machine: shares of peak carry over best between machines alike.
+// For a trainer that was never fitted on this machine: shares of peak carry over best between machines alike.
 const StackTime& most_alike(const Stack& stack, const Machine& machine) {
   const StackTime* best = &stack.times.at(0);
   for (const StackTime& time : stack.times)

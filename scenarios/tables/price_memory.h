@@ -3,7 +3,7 @@
 //
 //   row ──► MemoryInput, layers of each stage as its trainer splits them ──► StageTerms ──► price_memory()
 //
-// Nothing measured enters but the run's own all-reduce test, which tells in which environment it ran.
+// Nothing measured enters but the run's own all-reduce test, which shows in which environment it ran.
 // Guarded by tests/scenarios/price_test.cpp and tests/scenarios/memory_refit_test.cpp.
 #pragma once
 
@@ -14,8 +14,8 @@ namespace slipway::scenarios {
 
 // Throws std::invalid_argument with the reason why there is none.
 MemoryRun memory_run_of(const PublishedRow& row);
-// Of the row's trainer on its machine or, where it was never fitted there, on another; the book's without a
-// profile.
+// The constants of the row's trainer on its machine or, where it was never fitted there, on another. Without a profile,
+// those of the book.
 MemoryConstants memory_constants_of(const PublishedRow& row);
 
 }  // namespace slipway::scenarios

@@ -1,4 +1,4 @@
-// A mistake of the user, told in the words of the scenario. Every rule reports this, so that a loader can add file and
+// A mistake of the user, in the words of the scenario. Every rule reports this, so that a loader can add file and
 // line, and nobody takes a sentence apart.
 #pragma once
 

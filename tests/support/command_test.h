@@ -25,7 +25,7 @@ inline Answer slipway_with(const std::vector<std::string>& args) {
   return {status, out.str(), err.str()};
 }
 
-// Of the keys that an answer may have, those of its outermost object.
+// The keys of an answer's outermost object.
 inline std::vector<std::string> outermost(const AnswerKeys& answer) {
   std::vector<std::string> names;
   for (const AnswerKey& key : answer.keys)
