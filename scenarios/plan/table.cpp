@@ -84,8 +84,7 @@ const Description<PlanRow>& plan_row_keys() {
           .key("bound_s", "s", "lower bound of the step", of(priced_in, &PricedLayout::bound_s))
           .key("memory_bytes", "bytes",
                "the largest of what `slipway memory` knows, of the fullest pipeline rank; a lower bound where the row "
-               "was "
-               "not simulated",
+               "was not simulated",
                [](const PlanRow& row) { return std::round(row.priced.memory_bytes); })
           .key("memory_share", "0..1", "of that rank's GPU", of(priced_in, &PricedLayout::memory_share))
           .wide_column("memory",
