@@ -160,8 +160,7 @@ void check_histories(const FaultyTraining& training, double days, int histories)
   if (failures <= most_failures) return;
   throw UsageError(fmt::format(
       "cluster.mtbf_per_node = {} on {} is a failure every {}: {:.2g} failures in {:.4g} days of {} histories at {} "
-      "intervals "
-      "between checkpoints; allowed: up to 1e9; raise cluster.mtbf_per_node, or lower --days or --histories",
+      "intervals between checkpoints; allowed: up to 1e9; raise cluster.mtbf_per_node, or lower --days or --histories",
       readable_seconds(training.node_mtbf_s), counted(training.nodes, "node"), readable_seconds(training.mtbf_s()),
       failures, days, histories, intervals));
 }

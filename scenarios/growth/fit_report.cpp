@@ -324,8 +324,7 @@ std::string none_left_out_text(const FitAnswer& answer) {
     return "\nFewer than three batch sizes: none can be left out to test its prediction.\n";
   return fmt::format(
       "\nFewer than two batch sizes fall to loss {:.4g} (--target): none can be left out to test "
-      "its "
-      "prediction.\n",
+      "its prediction.\n",
       answer.target_loss);
 }
 

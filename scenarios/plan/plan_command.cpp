@@ -40,8 +40,7 @@ CommandOptions declared_options() {
       .value("emit", "TRAINER", "print the winner's launch arguments for megatron or torchtitan")
       .value("memory-share", "SHARE",
              "share of a GPU's memory that a layout may use, 0..1 (default: the cautious share of cluster.stack, "
-             "else "
-             "0.8)")
+             "else 0.8)")
       .value("top", "N", "rows of the table (default 10)")
       .flag("json", "print only the answer, as JSON, on standard output")
       .json_keys(plan_answers())
