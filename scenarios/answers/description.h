@@ -90,7 +90,7 @@ class Description {
                            else
                              return value(got, into);
                          },
-                         {field.column.heading, {}}});
+                         {field.column.heading, {}, field.column.is_always_shown}});
       Field& last = fields_.back();
       last.key.optional |= is_optional<Got>;
       if (!field.column.cell) continue;
@@ -179,6 +179,12 @@ class Description {
     return *this;
   }
 
+  // A table leaves its column out where each cell is "-" or empty.
+  Description& if_any() {
+    fields_.back().column.is_always_shown = false;
+    return *this;
+  }
+
   // One object, indented, ending in a new line.
   std::string text(const Answer& answer) const {
     nlohmann::ordered_json ordered = nlohmann::ordered_json::object();
@@ -214,6 +220,13 @@ class Description {
   std::vector<std::vector<std::string>> table(const Items& items) const {
     std::vector<std::vector<std::string>> rows{headings()};
     for (const Answer& item : items) rows.push_back(cells(item));
+    const std::vector<bool> kept = kept_columns(rows);
+    for (std::vector<std::string>& row : rows) {
+      std::vector<std::string> shown;
+      for (std::size_t i = 0; i < row.size(); ++i)
+        if (kept[i]) shown.push_back(std::move(row[i]));
+      row = std::move(shown);
+    }
     return rows;
   }
   std::vector<std::string> headings() const {
@@ -237,6 +250,7 @@ class Description {
   struct Column {
     std::string heading;
     std::function<std::string(const Answer&, const nlohmann::json& value)> cell;
+    bool is_always_shown = true;
   };
   struct Field {
     AnswerKey key;
@@ -247,6 +261,17 @@ class Description {
   const std::vector<Field>& fields() const { return fields_; }
 
  private:
+  // `rows`: with the headings first.
+  std::vector<bool> kept_columns(const std::vector<std::vector<std::string>>& rows) const {
+    std::vector<bool> kept;
+    for (const Field& field : fields_)
+      if (field.column.cell) kept.push_back(field.column.is_always_shown);
+    for (std::size_t row = 1; row < rows.size(); ++row)
+      for (std::size_t i = 0; i < kept.size(); ++i)
+        if (!rows[row][i].empty() && rows[row][i] != "-") kept[i] = true;
+    return kept;
+  }
+
   template <typename Get, typename ToJson>
   Description& add(AnswerKey key, Get get, std::vector<AnswerKey> nested, ToJson to_json) {
     using Got = std::remove_cvref_t<std::invoke_result_t<const Get&, const Answer&>>;

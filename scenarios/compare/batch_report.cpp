@@ -101,55 +101,61 @@ Trace steps_of_batch(const Trace& trace, std::int64_t batch) {
   return part;
 }
 
-std::string batches_text(const std::vector<BatchMeasured>& batches, double sequence, int steps_before,
-                         const std::map<std::int64_t, double>& predicted_s) {
-  std::vector<std::vector<std::string>> rows{{"batch", "steps", "step time", "tokens/s"}};
-  const bool has_noise = !batches.empty() && batches.front().noise_scale.has_value();
-  if (!predicted_s.empty()) rows.front().insert(rows.front().end(), {"predicted", "off by"});
-  if (has_noise) rows.front().emplace_back("noise scale");
-  for (const BatchMeasured& each : batches) {
-    const double tokens = static_cast<double>(each.batch) * sequence;
-    rows.push_back({std::to_string(each.batch),
-                    fmt::format("{} to {}", steps_before + each.first + 1, steps_before + each.last + 1),
-                    each.step_s ? readable_seconds(*each.step_s) : "-",
-                    each.step_s ? readable_count(tokens / *each.step_s) : "-"});
-    if (!predicted_s.empty()) {
-      const auto found = predicted_s.find(each.batch);
-      const bool known = found != predicted_s.end();
-      rows.back().push_back(known ? readable_seconds(found->second) : "-");
-      rows.back().push_back(known && each.step_s ? readable_share(std::abs(found->second / *each.step_s - 1)) : "-");
-    }
-    if (!has_noise) continue;
-    const double noise = each.noise_scale.value_or(std::numeric_limits<double>::quiet_NaN());
-    rows.back().push_back(std::isfinite(noise) ? noise_text(noise) : std::isinf(noise) ? "no signal" : "-");
-  }
-  return aligned_table(rows, "  ");
-}
-
-std::vector<BatchRow> batch_rows(const std::vector<BatchMeasured>& batches, int steps_before,
+std::vector<BatchRow> batch_rows(const std::vector<BatchMeasured>& batches, double sequence, int steps_before,
                                  const std::map<std::int64_t, double>& predicted_s) {
   std::vector<BatchRow> rows;
   for (const BatchMeasured& each : batches) {
-    rows.push_back({each, steps_before + each.first + 1, steps_before + each.last + 1, std::nullopt});
+    BatchRow& row = rows.emplace_back(
+        BatchRow{each, steps_before + each.first + 1, steps_before + each.last + 1, std::nullopt, std::nullopt});
+    if (each.step_s) row.tokens_per_s = static_cast<double>(each.batch) * sequence / *each.step_s;
     if (const auto found = predicted_s.find(each.batch); found != predicted_s.end())
-      rows.back().predicted_step_s = found->second;
+      row.predicted_step_s = found->second;
   }
   return rows;
 }
+
+namespace {
+
+std::string seconds_or_dash(double seconds) { return std::isnan(seconds) ? "-" : readable_seconds(seconds); }
+
+std::string off_by(const BatchRow& row) {
+  if (!row.predicted_step_s || !row.measured.step_s) return "-";
+  return readable_share(std::abs(*row.predicted_step_s / *row.measured.step_s - 1));
+}
+
+// JSON has no infinity, the table has words for it.
+std::string noise_cell(const BatchRow& row) {
+  const double noise = row.measured.noise_scale.value_or(std::numeric_limits<double>::quiet_NaN());
+  return std::isfinite(noise) ? noise_text(noise) : std::isinf(noise) ? "no signal" : "-";
+}
+
+}  // namespace
 
 const Description<BatchRow>& batch_keys() {
   static const Description<BatchRow> description =
       Description<BatchRow>()
           .key("batch", "count", "sequences per step", [](const BatchRow& row) { return row.measured.batch; })
+          .column("batch")
           .key("first_step", "number", "of the training, counted from 1", &BatchRow::first_step)
+          .wide_column("steps",
+                       [](const BatchRow& row) { return fmt::format("{} to {}", row.first_step, row.last_step); })
           .key("last_step", "number", "the same", &BatchRow::last_step)
           .key("step_time_s", "s", "median of its steps with a successor of the same batch; absent without one",
                [](const BatchRow& row) { return row.measured.step_s; })
+          .column("step time", seconds_or_dash)
+          .only_column("tokens/s",
+                       [](const BatchRow& row) { return row.tokens_per_s ? readable_count(*row.tokens_per_s) : "-"; })
           .key("predicted_step_s", "s", "simulated before the run; present with --confirm", &BatchRow::predicted_step_s)
+          .column("predicted", seconds_or_dash)
+          .if_any()
+          .only_column("off by", off_by)
+          .if_any()
           .key("noise_scale", "count",
                "gradient noise scale in sequences; null where no signal stands out of the noise or the training has "
                "diverged; present with the norm test",
-               [](const BatchRow& row) { return row.measured.noise_scale; });
+               [](const BatchRow& row) { return row.measured.noise_scale; })
+          .wide_column("noise scale", noise_cell)
+          .if_any();
   return description;
 }
 

@@ -39,17 +39,15 @@ std::vector<std::int64_t> batches_in(const Trace& trace);
 // Throws std::invalid_argument with the trace's batches where it has no such batch.
 Trace steps_of_batch(const Trace& trace, std::int64_t batch);
 
-// `sequence`: tokens. `predicted_s`: simulated step times by batch; may be empty.
-std::string batches_text(const std::vector<BatchMeasured>& batches, double sequence, int steps_before,
-                         const std::map<std::int64_t, double>& predicted_s);
-// The same for --json; steps are counted from 1.
 struct BatchRow {
   BatchMeasured measured;
-  int first_step = 0, last_step = 0;
-  std::optional<double> predicted_step_s;
+  int first_step = 0, last_step = 0;  // of the training, from 1
+  std::optional<double> tokens_per_s, predicted_step_s;
 };
-std::vector<BatchRow> batch_rows(const std::vector<BatchMeasured>& batches, int steps_before,
+// `sequence`: tokens. `predicted_s`: simulated step times by batch; may be empty.
+std::vector<BatchRow> batch_rows(const std::vector<BatchMeasured>& batches, double sequence, int steps_before,
                                  const std::map<std::int64_t, double>& predicted_s);
+// The keys of a batch and its columns.
 const Description<BatchRow>& batch_keys();
 
 }  // namespace slipway::scenarios

@@ -110,28 +110,43 @@ bool knows_rates(const std::vector<LossPoint>& losses) {
 
 }  // namespace
 
+namespace {
+
+// Each key is a list, one per step.
+Description<LossPoint> loss_keys() {
+  const auto rate = [](const LossPoint& point) { return point.learning_rate; };
+  return Description<LossPoint>()
+      .only_column("step", [](const LossPoint& point) { return std::to_string(point.step + 1); })
+      .only_column("samples", [](const LossPoint& point) { return readable_count(static_cast<double>(point.samples)); })
+      .key("losses", "nats", "list, one per step", &LossPoint::loss)
+      .column("loss", [](double loss) { return fmt::format("{:.6f}", loss); })
+      .key("learning_rates", "1",
+           "list, the learning rate of each step; absent where an earlier version ran some of them", rate)
+      .column("learning rate",
+              [](double of_step) { return std::isnan(of_step) ? "-" : fmt::format("{:.4g}", of_step); })
+      .if_any()
+      .only_column("held out",
+                   [](const LossPoint& point) {
+                     return point.evaluation_loss ? fmt::format("{:.6f}", *point.evaluation_loss) : "";
+                   })
+      .if_any();
+}
+
+}  // namespace
+
 std::string loss_table(const std::vector<LossPoint>& losses) {
   constexpr std::size_t most_rows = 12;
-  const bool has_rates = knows_rates(losses);
-  std::vector<std::vector<std::string>> rows{{"step", "samples", "loss"}};
-  if (has_rates) rows.front().emplace_back("learning rate");
   const bool evaluates = std::any_of(losses.begin(), losses.end(),
                                      [](const LossPoint& point) { return point.evaluation_loss.has_value(); });
-  if (evaluates) rows.front().emplace_back("held out");
-  std::vector<LossPoint> told = losses;  // some of them; steps with a held-out loss first
+  std::vector<LossPoint> chosen = losses;  // steps with a held-out loss first
   if (evaluates)
-    std::erase_if(told,
+    std::erase_if(chosen,
                   [&](const LossPoint& point) { return !point.evaluation_loss && point.step != losses.back().step; });
-  const std::size_t stride = (told.size() + most_rows - 1) / most_rows;
-  for (std::size_t i = 0; i < told.size(); ++i) {
-    if (i % stride != 0 && i + 1 != told.size()) continue;
-    rows.push_back({std::to_string(told[i].step + 1), readable_count(static_cast<double>(told[i].samples)),
-                    fmt::format("{:.6f}", told[i].loss)});
-    if (has_rates) rows.back().push_back(fmt::format("{:.4g}", *told[i].learning_rate));
-    if (evaluates)
-      rows.back().push_back(told[i].evaluation_loss ? fmt::format("{:.6f}", *told[i].evaluation_loss) : "");
-  }
-  return aligned_table(rows, "  ");
+  const std::size_t stride = (chosen.size() + most_rows - 1) / most_rows;
+  std::vector<LossPoint> shown;
+  for (std::size_t i = 0; i < chosen.size(); ++i)
+    if (i % stride == 0 || i + 1 == chosen.size()) shown.push_back(chosen[i]);
+  return aligned_table(loss_keys().table(shown), "  ");
 }
 
 namespace {
@@ -182,13 +197,13 @@ namespace {
 // The table also has the losses of runs before this one. The length of their windows is not known any more.
 std::string held_out_words(const Trace& trace) {
   const int before = steps_before(trace);
-  bool is_told = false, is_of_this_run = true;
+  bool evaluates = false, is_of_this_run = true;
   for (const LossPoint& point : trace.losses) {
     if (!point.evaluation_loss) continue;
-    is_told = true;
+    evaluates = true;
     is_of_this_run &= point.step >= before;
   }
-  if (!is_told) return "";
+  if (!evaluates) return "";
   const std::string steps = !is_of_this_run     ? "window of steps that ends there"
                             : trace.window == 1 ? "step"
                                                 : counted(trace.window, "step") + " that end there";
@@ -196,30 +211,6 @@ std::string held_out_words(const Trace& trace) {
 }
 
 }  // namespace
-
-std::string report_text(const PreparedStep& prepared, const Execution& run) {
-  const double step = step_time_of_run(run);
-  const std::vector<LossPoint>& losses = run.trace.losses;
-  const int before = steps_before(run.trace);
-  std::string text = aligned_table({{"step time", "tokens/s", "loss", "waiting", "peak memory"},
-                                    {readable_seconds(step), readable_count(tokens_per_s(prepared, run)),
-                                     fmt::format("{:.4f} to {:.4f}", losses.front().loss, losses.back().loss),
-                                     readable_share(run.times.idle_share), fullest_rank(run)}},
-                                   "  ");
-  if (!run.batches.empty())
-    text += "\nBatches (step time: median of the steps with a successor of the same batch):\n" +
-            batches_text(run.batches, static_cast<double>(prepared.scenario.step.model->sequence), before,
-                         run.predicted_step_s);
-  text += fmt::format(
-      "\nStep time: {} ({}); waiting: compute lanes without work.\n"
-      "Peak memory: of all tensors of the fullest rank in these steps.\n\nLoss:\n",
-      step_time_words(run),
-      run.times.first == run.times.last
-          ? fmt::format("step {}", before + run.times.first + 1)
-          : fmt::format("steps {} to {}", before + run.times.first + 1, before + run.times.last + 1));
-  text += loss_table(losses);
-  return text + held_out_words(run.trace) + '\n';
-}
 
 namespace {
 
@@ -241,9 +232,11 @@ std::vector<LossPoint> evaluations_in(const Answer& answer) {
   return evaluated;
 }
 
-std::vector<BatchRow> batches_in_answer(const Answer& answer) {
-  return batch_rows(answer.run.batches, steps_before(answer.run.trace), answer.run.predicted_step_s);
+std::vector<BatchRow> batch_rows_of(const PreparedStep& prepared, const Execution& run) {
+  return batch_rows(run.batches, static_cast<double>(prepared.scenario.step.model->sequence), steps_before(run.trace),
+                    run.predicted_step_s);
 }
+std::vector<BatchRow> batches_in_answer(const Answer& answer) { return batch_rows_of(answer.prepared, answer.run); }
 
 std::vector<double> peaks_in(const Answer& answer) {
   return peak_memory(answer.run.trace, answer.run.times.first, answer.run.times.last);
@@ -263,20 +256,24 @@ const Description<Answer>& description() {
           .key("step_time_s", "s",
                "median distance between the starts of two steps on the slowest rank (one step: its span)",
                of(run_in, step_time_of_run))
+          .column("step time", readable_seconds)
           .key("tokens_per_s", "1/s", "global batch x sequence / step_time_s", tokens_per_s_in)
+          .column("tokens/s", readable_count)
           .key("mfu", "0..1", "as in simulate; present when the machine profile has a peak for the dtype", mfu_in)
           .when([](const Answer& a) { return mfu_in(a) > 0; })
+          .only_column("loss",
+                       [](const Answer& a) {
+                         return fmt::format("{:.4f} to {:.4f}", losses_in(a).front().loss, losses_in(a).back().loss);
+                       })
           .key("waiting_share", "0..1",
                "of the run: compute lanes without work (bubble and exposed communication), mean over ranks",
                [](const Answer& a) { return a.run.times.idle_share; })
+          .column("waiting", readable_share)
           .key("first_loss", "nats", "mean token loss of the first step",
                [](const Answer& a) { return losses_in(a).front().loss; })
           .key("last_loss", "nats", "mean token loss of the last step",
                [](const Answer& a) { return losses_in(a).back().loss; })
-          .key("losses", "nats", "list, one per step", each(losses_in, &LossPoint::loss))
-          .key("learning_rates", "1",
-               "list, the learning rate of each step; absent where an earlier version ran some of them",
-               each(losses_in, [](const LossPoint& point) { return *point.learning_rate; }))
+          .lists(losses_in, loss_keys())
           .when([](const Answer& a) { return knows_rates(losses_in(a)); })
           .list("evaluations",
                 "one object per window of steps, of held-out micro-batches in the bubbles; present with schedule.fill "
@@ -296,6 +293,7 @@ const Description<Answer>& description() {
                "measured it",
                each(peaks_in, [](double bytes) { return std::llround(bytes); }))
           .when([](const Answer& a) { return !peaks_in(a).empty(); })
+          .wide_column("peak memory", of(run_in, fullest_rank))
           .key("records", "count", "trace records: tasks executed, counted once per member rank",
                [](const Answer& a) { return a.run.trace.records.size(); })
           .key("trace", "path", "Chrome/Perfetto trace that was written", of(run_in, &Execution::trace_path))
@@ -308,6 +306,25 @@ const Description<Answer>& description() {
 }
 
 }  // namespace
+
+std::string report_text(const PreparedStep& prepared, const Execution& run) {
+  const int before = steps_before(run.trace);
+  const std::optional<Comparison> none;
+  const Answer answer{prepared, run, none};
+  std::string text = aligned_table({description().headings(), description().cells(answer)}, "  ");
+  if (!run.batches.empty())
+    text += "\nBatches (step time: median of the steps with a successor of the same batch):\n" +
+            aligned_table(batch_keys().table(batch_rows_of(prepared, run)), "  ");
+  text += fmt::format(
+      "\nStep time: {} ({}); waiting: compute lanes without work.\n"
+      "Peak memory: of all tensors of the fullest rank in these steps.\n\nLoss:\n",
+      step_time_words(run),
+      run.times.first == run.times.last
+          ? fmt::format("step {}", before + run.times.first + 1)
+          : fmt::format("steps {} to {}", before + run.times.first + 1, before + run.times.last + 1));
+  text += loss_table(run.trace.losses);
+  return text + held_out_words(run.trace) + '\n';
+}
 
 std::vector<AnswerKeys> execute_answers() { return {{"execute --json", description().keys()}}; }
 

@@ -83,17 +83,39 @@ std::string failures_text(const MeanGoodput& mean) {
          (mean.failures == 1 ? " failure" : " failures");
 }
 
-std::string rows_text(const GoodputAnswer& answer) {
-  std::vector<std::vector<std::string>> rows{
-      {"checkpoint every", "steps", "goodput", "closed form", "checkpoints", "work lost", "restarts", "waiting"}};
-  for (const IntervalRow& row : answer.around) {
-    const MeanGoodput& m = row.simulated;
-    rows.push_back({in_column(answer, row.interval_s) + (row.steps == answer.own.steps ? " *" : ""),
-                    readable_count(static_cast<double>(row.steps)), readable_share(m.share),
-                    row.daly_share ? readable_share(*row.daly_share) : "-", readable_share(m.checkpoint),
-                    readable_share(m.lost), readable_share(m.restart), readable_share(m.waiting)});
-  }
-  return aligned_table(rows, "  ");
+// An interval as the table shows it: among the others.
+struct IntervalOf {
+  const GoodputAnswer& answer;
+  const IntervalRow& row;
+};
+
+std::vector<IntervalOf> intervals_of(const GoodputAnswer& answer) {
+  std::vector<IntervalOf> all;
+  for (const IntervalRow& row : answer.around) all.push_back({answer, row});
+  return all;
+}
+
+Description<IntervalOf> interval_keys() {
+  const auto share = [](double MeanGoodput::*part) {
+    return [part](const IntervalOf& at) { return readable_share(at.row.simulated.*part); };
+  };
+  return Description<IntervalOf>()
+      .key("intervals_s", "s", "list: shorter and longer intervals, with this one",
+           [](const IntervalOf& at) { return at.row.interval_s; })
+      .wide_column("checkpoint every",
+                   [](const IntervalOf& at) {
+                     return in_column(at.answer, at.row.interval_s) + (at.row.steps == at.answer.own.steps ? " *" : "");
+                   })
+      .only_column("steps", [](const IntervalOf& at) { return readable_count(static_cast<double>(at.row.steps)); })
+      .key("goodputs", "0..1", "list: the simulated goodput of each",
+           [](const IntervalOf& at) { return at.row.simulated.share; })
+      .column("goodput", readable_share)
+      .only_column("closed form",
+                   [](const IntervalOf& at) { return at.row.daly_share ? readable_share(*at.row.daly_share) : "-"; })
+      .only_column("checkpoints", share(&MeanGoodput::checkpoint))
+      .only_column("work lost", share(&MeanGoodput::lost))
+      .only_column("restarts", share(&MeanGoodput::restart))
+      .only_column("waiting", share(&MeanGoodput::waiting));
 }
 
 std::string nodes_text(const FaultyTraining& t) {
@@ -196,7 +218,8 @@ std::string goodput_text(const Scenario& scenario, const GoodputAnswer& answer) 
   text += own.error ? fmt::format(" (means over {} histories; standard error of the goodput {})\n\n", own.histories,
                                   readable_error(*own.error))
                     : "\n\n";
-  text += rows_text(answer) + "  * this scenario's; closed form: Daly 2006, with enough spares\n" + best_text(answer);
+  text += aligned_table(interval_keys().table(intervals_of(answer)), "  ") +
+          "  * this scenario's; closed form: Daly 2006, with enough spares\n" + best_text(answer);
   if (scenario.tokens > 0 && own.share > 0)
     text += fmt::format("\nTraining on {} takes {:.4g} days instead of {:.4g}.\n", whole_training_text(scenario),
                         scenario.tokens / answer.tokens_per_s / own.share / day_s,
@@ -215,7 +238,6 @@ const GoodputAnswer& goodput_in(const Answer& answer) { return answer.goodput; }
 const MeanGoodput& mean_in(const Answer& answer) { return answer.goodput.own.simulated; }
 
 const Description<Answer>& description() {
-  const auto around = of(goodput_in, &GoodputAnswer::around);
   const auto at_random = [](const Answer& a) { return a.goodput.daly_interval_s.has_value(); };
   static const Description<Answer> description =
       Description<Answer>()
@@ -252,10 +274,7 @@ const Description<Answer>& description() {
           .key("best_interval_s", "s", "of Daly 2006; 0 where checkpoints cost nothing: save after every step",
                of(goodput_in, &GoodputAnswer::daly_interval_s))
           .key("young_interval_s", "s", "of Young 1974", of(goodput_in, &GoodputAnswer::young_interval_s))
-          .key("intervals_s", "s", "list: shorter and longer intervals, with this one",
-               each(around, &IntervalRow::interval_s))
-          .key("goodputs", "0..1", "list: the simulated goodput of each",
-               each(around, [](const IntervalRow& row) { return row.simulated.share; }))
+          .lists(of(goodput_in, intervals_of), interval_keys())
           .include(time_basis_keys(), &Answer::basis);
   return description;
 }

@@ -262,93 +262,6 @@ Description<BatchSpan> span_keys() {
       .key("steps", "count", "of this batch", &BatchSpan::steps);
 }
 
-Description<RuleAnswer> rule_keys() {
-  return Description<RuleAnswer>()
-      .key("name", "text", "the rule, or the batch that stays", &RuleAnswer::name)
-      .object("end", "of the whole course; absent where it takes over 50 M steps", end_of, moment_keys())
-      .object("target", "the same at the target; absent where it is not reached", target_of, moment_keys())
-      .listed_elsewhere()
-      .key("target_range_s", "s",
-           "[least, most] over the noise scales that may be and reach the target; absent without "
-           "training.noise.least or most, and where none reaches it",
-           target_range_of)
-      .key("always_reached", "bool", "true if all of them reach it; absent as target_range_s is",
-           &RuleAnswer::always_reached)
-      .when([](const RuleAnswer& rule) { return rule.target_range.has_value(); })
-      .list("spans", "consecutive steps of one batch", of(&RuleAnswer::course, &Course::spans), span_keys());
-}
-
-Description<RungStep> rung_keys() {
-  return Description<RungStep>()
-      .key("batch", "sequences", "of the step", &RungStep::batch)
-      .column("batch from", readable_count)
-      .key("micro_batches", "count", "per pipeline", &RungStep::micro_batches)
-      .column("micro-batches", readable_count)
-      .key("step_time_s", "s", "as in simulate", &RungStep::step_s)
-      .column("step", readable_seconds)
-      .key("tokens_per_s", "1/s", "as in simulate", &RungStep::tokens_per_s)
-      .column("tokens/s", readable_count)
-      .key("mfu", "0..1", "as in simulate", &RungStep::mfu)
-      .column("MFU", [](double mfu) { return mfu > 0 ? readable_share(mfu) : "-"; })
-      .key("fits", "bool", "as in simulate", &RungStep::fits)
-      .column("fits", [](double fits) { return fits > 0 ? "yes" : "no"; });
-}
-
-Description<OutsideCurves> outside_keys() {
-  return Description<OutsideCurves>()
-      .key("here", "text", "what of the courses", &OutsideCurves::what)
-      .key("fitted", "text", "what was fitted", &OutsideCurves::fitted);
-}
-
-const Description<Answer>& description() {
-  static const Description<Answer> description =
-      Description<Answer>()
-          .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.scenario.name; })
-          .key("rule", "text", "rule of the batch's growth", of(own_in, &RuleAnswer::name))
-          .key("time_to_target_s", "s", "until training.target_loss; absent where it is not given or not reached",
-               of(own_in, &RuleAnswer::target_s))
-          .key("speedup", "-",
-               "time to the target with the first batch throughout / time_to_target_s; absent without both", speedup_in)
-          .key("time_s", "s", "of the whole course: run.tokens, without them until the target",
-               of(own_in, &RuleAnswer::end_s))
-          .key("last_loss", "nats", "at its end", [](const Answer& a) { return own_in(a).course.end.loss; })
-          .list("rules", "courses by rule: the scenario's, the first batch throughout, the others",
-                of(growth_in, &GrowthAnswer::rules), rule_keys())
-          .list("rungs", "batches whose step was simulated, ascending", of(growth_in, &GrowthAnswer::rungs),
-                rung_keys())
-          .list("other_rungs",
-                "the same batches as rules step that measure norms where the scenario's does not, or do not where it "
-                "does; absent without such rules",
-                of(growth_in, &GrowthAnswer::other_rungs), rung_keys())
-          .when([](const Answer& a) { return !a.growth.other_rungs.empty(); })
-          .listed_elsewhere()
-          .key("line_error", "0..1", "largest error of the line between neighbours at a simulated step time",
-               of(growth_in, &GrowthAnswer::line_error))
-          .key("noise_scale_first", "sequences", "gradient noise scale at the beginning",
-               [](const Answer& a) { return noise_scale_in(a, a.scenario.growth.dynamics.start); })
-          .key("noise_scale_last", "sequences", "the same at the end of the scenario's course",
-               [](const Answer& a) { return noise_scale_in(a, own_in(a).course.end.loss); })
-          .key("source", "text", "training.source: of the loss and the noise scale",
-               [](const Answer& a) { return a.scenario.growth.source; })
-          .list(
-              "outside_curves", "values outside training.fitted",
-              [](const Answer& a) { return outside_curves(a.scenario, a.growth); }, outside_keys())
-          .include(time_basis_keys(), &Answer::basis);
-  return description;
-}
-
-}  // namespace
-
-std::vector<AnswerKey> growth_keys() { return description().keys(); }
-
-std::string growth_json(const Scenario& scenario, const GrowthAnswer& answer) {
-  return description().text({scenario, answer, without_memory(basis_of(scenario))});
-}
-
-// The answer of `slipway growth` as a report.
-
-namespace {
-
 std::string count_text(double count) { return readable_count(std::round(count)); }
 std::string batch_text(std::int64_t batch) { return readable_count(static_cast<double>(batch)); }
 std::string loss_text(double loss) { return fmt::format("{:.4g}", loss); }
@@ -378,6 +291,183 @@ std::string time_to_target(const Scenario& scenario, const RuleAnswer& rule) {
   if (!rule.target_range || is_one_time(*rule.target_range)) return time;
   return time + " (" + range_text(*rule.target_range) + ")";
 }
+
+// A rule's course as the answer shows it: among the others.
+struct RuleOf {
+  const Scenario& scenario;
+  const RuleAnswer& rule;
+  bool is_own = false;
+
+  bool has_target() const { return scenario.growth.target_loss > 0; }
+  bool has_end() const { return scenario.tokens > 0; }
+};
+
+std::vector<RuleOf> rules_in(const Scenario& scenario, const GrowthAnswer& answer) {
+  std::vector<RuleOf> rules;
+  for (const RuleAnswer& rule : answer.rules) rules.push_back({scenario, rule, &rule == &answer.own()});
+  return rules;
+}
+
+// `target`: its loss.
+Description<RuleOf> rule_keys(const std::string& target) {
+  const auto rule = [](auto get) { return of([](const RuleOf& row) -> const RuleAnswer& { return row.rule; }, get); };
+  const auto at_target = [](auto text) {
+    return [text](const RuleOf& row) {
+      const auto& at = row.rule.course.target;
+      return row.has_target() && at ? text(*at) : std::string("-");
+    };
+  };
+  const auto at_end = [](auto text) {
+    return [text](const RuleOf& row) {
+      return row.has_end() && row.rule.course.whole ? text(row.rule) : std::string("-");
+    };
+  };
+  return Description<RuleOf>()
+      .key("name", "text", "the rule, or the batch that stays", rule(&RuleAnswer::name))
+      .wide_column("rule", [](const RuleOf& row) { return row.rule.name + (row.is_own ? " *" : ""); })
+      .object("target", "the same at the target; absent where it is not reached", rule(target_of), moment_keys())
+      .listed_elsewhere()
+      .wide_column("sequences", at_target([](const Milestone& at) { return count_text(at.samples); }))
+      .if_any()
+      .only_column("steps", at_target([](const Milestone& at) { return batch_text(at.steps); }))
+      .if_any()
+      .only_column("time to loss " + target,
+                   [](const RuleOf& row) { return row.has_target() ? time_to_target(row.scenario, row.rule) : "-"; })
+      .if_any()
+      .object("end", "of the whole course; absent where it takes over 50 M steps", rule(end_of), moment_keys())
+      .wide_column("steps in all",
+                   [](const RuleOf& row) {
+                     if (!row.has_end()) return std::string("-");
+                     return row.rule.course.whole ? batch_text(row.rule.course.end.steps)
+                                                  : "more than " + most_steps_text();
+                   })
+      .if_any()
+      .only_column("time in all", at_end([](const RuleAnswer& of_rule) { return readable_seconds(of_rule.end_s); }))
+      .if_any()
+      .only_column("loss then", at_end([](const RuleAnswer& of_rule) { return loss_text(of_rule.course.end.loss); }))
+      .if_any()
+      .key("target_range_s", "s",
+           "[least, most] over the noise scales that may be and reach the target; absent without "
+           "training.noise.least or most, and where none reaches it",
+           rule(target_range_of))
+      .key("always_reached", "bool", "true if all of them reach it; absent as target_range_s is",
+           rule(&RuleAnswer::always_reached))
+      .when([](const RuleOf& row) { return row.rule.target_range.has_value(); })
+      .list("spans", "consecutive steps of one batch",
+            rule([](const RuleAnswer& of_rule) { return of_rule.course.spans; }), span_keys());
+}
+
+// The steps of a course with batches from one simulated rung to the next.
+struct Stay {
+  std::int64_t steps = 0;
+  double seconds = 0, from_samples = 0, from_loss = 0;
+};
+Stay stay_at(const GrowthAnswer& answer, std::size_t rung) {
+  const bool last = rung + 1 == answer.rungs.size();
+  Stay stay;
+  for (const BatchSpan& span : answer.own().course.spans) {
+    if (span.batch < answer.rungs[rung].batch || (!last && span.batch >= answer.rungs[rung + 1].batch)) continue;
+    if (stay.steps == 0) stay.from_samples = span.from_samples, stay.from_loss = span.from_loss;
+    stay.steps += span.steps;
+    stay.seconds += static_cast<double>(span.steps) * step_time_between(answer.rungs, span.batch);
+  }
+  return stay;
+}
+
+// A simulated batch as the table shows it: with its part of the course.
+struct RungOf {
+  const RungStep& rung;
+  Stay stay;
+};
+
+// `rungs`: those of `answer`, by its own rule or by the others.
+std::vector<RungOf> rungs_in(const std::vector<RungStep>& rungs, const GrowthAnswer& answer) {
+  std::vector<RungOf> all;
+  for (std::size_t i = 0; i < rungs.size(); ++i) all.push_back({rungs[i], stay_at(answer, i)});
+  return all;
+}
+
+Description<RungOf> rung_keys() {
+  const auto rung = [](auto get) { return of([](const RungOf& row) -> const RungStep& { return row.rung; }, get); };
+  const auto of_stay = [](auto text) {
+    return [text](const RungOf& row) { return row.stay.steps > 0 ? text(row.stay) : std::string("-"); };
+  };
+  return Description<RungOf>()
+      .key("batch", "sequences", "of the step", rung(&RungStep::batch))
+      .column("batch from", readable_count)
+      .key("micro_batches", "count", "per pipeline", rung(&RungStep::micro_batches))
+      .column("micro-batches", readable_count)
+      .key("step_time_s", "s", "as in simulate", rung(&RungStep::step_s))
+      .column("step", readable_seconds)
+      .key("tokens_per_s", "1/s", "as in simulate", rung(&RungStep::tokens_per_s))
+      .column("tokens/s", readable_count)
+      .key("mfu", "0..1", "as in simulate", rung(&RungStep::mfu))
+      .column("MFU", [](double mfu) { return mfu > 0 ? readable_share(mfu) : "-"; })
+      .key("fits", "bool", "as in simulate", rung(&RungStep::fits))
+      .column("fits", [](double fits) { return fits > 0 ? "yes" : "no"; })
+      .only_column("from sequence", of_stay([](const Stay& stay) { return count_text(stay.from_samples); }))
+      .only_column("at loss", of_stay([](const Stay& stay) { return loss_text(stay.from_loss); }))
+      .only_column("steps", of_stay([](const Stay& stay) { return batch_text(stay.steps); }))
+      .only_column("time there", of_stay([](const Stay& stay) { return readable_seconds(stay.seconds); }));
+}
+
+Description<OutsideCurves> outside_keys() {
+  return Description<OutsideCurves>()
+      .key("here", "text", "what of the courses", &OutsideCurves::what)
+      .key("fitted", "text", "what was fitted", &OutsideCurves::fitted);
+}
+
+const Description<Answer>& description() {
+  static const Description<Answer> description =
+      Description<Answer>()
+          .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.scenario.name; })
+          .key("rule", "text", "rule of the batch's growth", of(own_in, &RuleAnswer::name))
+          .key("time_to_target_s", "s", "until training.target_loss; absent where it is not given or not reached",
+               of(own_in, &RuleAnswer::target_s))
+          .key("speedup", "-",
+               "time to the target with the first batch throughout / time_to_target_s; absent without both", speedup_in)
+          .key("time_s", "s", "of the whole course: run.tokens, without them until the target",
+               of(own_in, &RuleAnswer::end_s))
+          .key("last_loss", "nats", "at its end", [](const Answer& a) { return own_in(a).course.end.loss; })
+          .list(
+              "rules", "courses by rule: the scenario's, the first batch throughout, the others",
+              [](const Answer& a) { return rules_in(a.scenario, a.growth); }, rule_keys("of the target"))
+          .list(
+              "rungs", "batches whose step was simulated, ascending",
+              [](const Answer& a) { return rungs_in(a.growth.rungs, a.growth); }, rung_keys())
+          .list(
+              "other_rungs",
+              "the same batches as rules step that measure norms where the scenario's does not, or do not where it "
+              "does; absent without such rules",
+              [](const Answer& a) { return rungs_in(a.growth.other_rungs, a.growth); }, rung_keys())
+          .when([](const Answer& a) { return !a.growth.other_rungs.empty(); })
+          .listed_elsewhere()
+          .key("line_error", "0..1", "largest error of the line between neighbours at a simulated step time",
+               of(growth_in, &GrowthAnswer::line_error))
+          .key("noise_scale_first", "sequences", "gradient noise scale at the beginning",
+               [](const Answer& a) { return noise_scale_in(a, a.scenario.growth.dynamics.start); })
+          .key("noise_scale_last", "sequences", "the same at the end of the scenario's course",
+               [](const Answer& a) { return noise_scale_in(a, own_in(a).course.end.loss); })
+          .key("source", "text", "training.source: of the loss and the noise scale",
+               [](const Answer& a) { return a.scenario.growth.source; })
+          .list(
+              "outside_curves", "values outside training.fitted",
+              [](const Answer& a) { return outside_curves(a.scenario, a.growth); }, outside_keys())
+          .include(time_basis_keys(), &Answer::basis);
+  return description;
+}
+
+}  // namespace
+
+std::vector<AnswerKey> growth_keys() { return description().keys(); }
+
+std::string growth_json(const Scenario& scenario, const GrowthAnswer& answer) {
+  return description().text({scenario, answer, without_memory(basis_of(scenario))});
+}
+
+// The answer of `slipway growth` as a report.
+
+namespace {
 
 // "652,328 sequences in 138 steps"
 std::string steps_text(const Milestone& at) {
@@ -431,43 +521,8 @@ std::string memory_text(const GrowthAnswer& answer) {
 }
 
 std::string rules_text(const Scenario& scenario, const GrowthAnswer& answer) {
-  const bool target = scenario.growth.target_loss > 0, whole = scenario.tokens > 0;
-  std::vector<std::vector<std::string>> rows{{"rule"}};
-  std::vector<std::string>& head = rows.front();
-  if (target) head.insert(head.end(), {"sequences", "steps", "time to loss " + loss_text(scenario.growth.target_loss)});
-  if (whole) head.insert(head.end(), {"steps in all", "time in all", "loss then"});
-  for (const RuleAnswer& rule : answer.rules) {
-    std::vector<std::string> row{rule.name + (&rule == &answer.own() ? " *" : "")};
-    if (target) {
-      const auto& at = rule.course.target;
-      row.insert(row.end(), {at ? count_text(at->samples) : "-", at ? batch_text(at->steps) : "-",
-                             time_to_target(scenario, rule)});
-    }
-    if (whole && !rule.course.whole)
-      row.insert(row.end(), {"more than " + most_steps_text(), "-", "-"});
-    else if (whole)
-      row.insert(row.end(),
-                 {batch_text(rule.course.end.steps), readable_seconds(rule.end_s), loss_text(rule.course.end.loss)});
-    rows.push_back(row);
-  }
-  return aligned_table(rows, "  ") + "  * this scenario's\n";
-}
-
-// The steps of a course with batches from one simulated rung to the next.
-struct Stay {
-  std::int64_t steps = 0;
-  double seconds = 0, from_samples = 0, from_loss = 0;
-};
-Stay stay_at(const GrowthAnswer& answer, std::size_t rung) {
-  const bool last = rung + 1 == answer.rungs.size();
-  Stay stay;
-  for (const BatchSpan& span : answer.own().course.spans) {
-    if (span.batch < answer.rungs[rung].batch || (!last && span.batch >= answer.rungs[rung + 1].batch)) continue;
-    if (stay.steps == 0) stay.from_samples = span.from_samples, stay.from_loss = span.from_loss;
-    stay.steps += span.steps;
-    stay.seconds += static_cast<double>(span.steps) * step_time_between(answer.rungs, span.batch);
-  }
-  return stay;
+  return aligned_table(rule_keys(loss_text(scenario.growth.target_loss)).table(rules_in(scenario, answer)), "  ") +
+         "  * this scenario's\n";
 }
 
 std::string error_text(double share) {
@@ -476,15 +531,7 @@ std::string error_text(double share) {
 }
 
 std::string rungs_text(const GrowthAnswer& answer) {
-  std::vector<std::vector<std::string>> rows = rung_keys().table(answer.rungs);
-  rows[0].insert(rows[0].end(), {"from sequence", "at loss", "steps", "time there"});
-  for (std::size_t i = 0; i < answer.rungs.size(); ++i) {
-    const Stay stay = stay_at(answer, i);
-    const auto of_stay = [&](const std::string& text) { return stay.steps > 0 ? text : "-"; };
-    rows[i + 1].insert(rows[i + 1].end(), {of_stay(count_text(stay.from_samples)), of_stay(loss_text(stay.from_loss)),
-                                           of_stay(batch_text(stay.steps)), of_stay(readable_seconds(stay.seconds))});
-  }
-  std::string text = aligned_table(rows, "  ");
+  std::string text = aligned_table(rung_keys().table(rungs_in(answer.rungs, answer)), "  ");
   if (answer.rungs_in_all > answer.rungs.size())
     text += fmt::format(
         "  Simulated {} of {} batches that the schedule can run; step times between two are on their "

@@ -168,17 +168,42 @@ FitAnswer fitted_curves(CurvesFile file, const FitRequest& request) {
 
 namespace {
 
-Description<FittedDynamic> parameter_keys() {
+std::string value_text(const FittedDynamic& parameter, double value) {
+  if (parameter.unit == "tokens") return tokens_text(value);
+  return fmt::format("{:.4g}{}", value, parameter.unit.empty() ? "" : " " + parameter.unit);
+}
+
+std::string range_text(const Interval& interval) {
+  return readable_count(interval.least) + " to " + readable_count(interval.most);
+}
+
+std::string no_interval_text(std::size_t submissions) {
+  constexpr std::size_t least = 3;
+  return submissions < least ? counted(static_cast<std::int64_t>(submissions), "submission")
+                             : "without one submission the others cannot be fitted";
+}
+
+std::string signed_share(double share) { return fmt::format("{:+.1f} %", 100 * share); }
+
+// `submissions`: to which the fit is.
+Description<FittedDynamic> parameter_keys(std::size_t submissions) {
   return Description<FittedDynamic>()
       .key("name", "text", "what was fitted", &FittedDynamic::name)
+      .column("")
       .key("unit", "text", "of the value; empty: none", &FittedDynamic::unit)
       .key("value", "its own", "as fitted", &FittedDynamic::value)
+      .wide_column("fitted", [](const FittedDynamic& parameter) { return value_text(parameter, parameter.value); })
       .key("told", "bool", "true if it is known within a factor of three either way; false without an interval",
            &FittedDynamic::told)
       .key("interval", "list",
            "[least, most], 95 %, jackknife over submissions, if floor and noise_exponent are right; absent "
            "with fewer than three, or where the others of one cannot be fitted",
-           [](const FittedDynamic& parameter) { return bounds(parameter.interval); });
+           [](const FittedDynamic& parameter) { return bounds(parameter.interval); })
+      .wide_column("95 % interval", [submissions](const FittedDynamic& parameter) {
+        const auto& in = parameter.interval;
+        return in ? value_text(parameter, in->least) + " to " + value_text(parameter, in->most)
+                  : "unknown: " + no_interval_text(submissions);
+      });
 }
 
 Description<OneRate> rate_keys() {
@@ -203,18 +228,32 @@ std::vector<LeftOut> left_out_of(const FitAnswer& answer) {
   return rows;
 }
 
+std::string tokens_or_unknown(double tokens) { return std::isnan(tokens) ? "unknown" : readable_count(tokens); }
+
 Description<LeftOut> left_out_keys() {
   const auto row = [](auto get) { return of(&LeftOut::row, get); };
   return Description<LeftOut>()
       .key("batch", "sequences", "left out", &LeftOut::batch)
+      .column("batch left out", readable_count)
       .key("runs", "count", "of this batch that reach the target", row(&LeftOutBatch::runs))
+      .column("runs")
       .key("measured", "tokens", "to the target, median of these runs", row(&LeftOutBatch::measured))
+      .column("measured", readable_count)
       .key("predicted", "tokens", "the same by the fit without them; absent where the others cannot be fitted",
            row(&LeftOutBatch::predicted))
+      .column("predicted", tokens_or_unknown)
+      .only_column("off by",
+                   [](const LeftOut& left) {
+                     return left.row.predicted ? signed_share(*left.row.predicted / left.row.measured - 1) : "-";
+                   })
       .key("constant", "tokens", "the median of the other sizes' medians, a guess without the batch size",
            row(&LeftOutBatch::constant))
+      .column("others' median", readable_count)
+      .only_column("off by",
+                   [](const LeftOut& left) { return signed_share(left.row.constant / left.row.measured - 1); })
       .key("noise_scale", "tokens", "of the fit without them; absent where predicted is",
-           row(&LeftOutBatch::noise_tokens));
+           row(&LeftOutBatch::noise_tokens))
+      .column("noise scale without it", tokens_or_unknown);
 }
 
 Description<LeftOutErrors> error_keys() {
@@ -234,7 +273,7 @@ const Description<FitAnswer>& fit_description() {
           .key("points", "count", "losses that count", of(&FitAnswer::fit, &DynamicsFit::points))
           .key("error", "nats", "median of |fitted - measured|", of(&FitAnswer::fit, &DynamicsFit::error))
           .list("parameters", "one object per parameter of the fit", of(&FitAnswer::fit, &DynamicsFit::parameters),
-                parameter_keys())
+                parameter_keys(0))
           .key("noise_loss", "nats", "loss at which the noise scale is given: the median of the points",
                [](const FitAnswer& a) { return a.fit.dynamics.noise_loss; })
           .key("noise_exponent", "-", "assumed exponent of the noise scale by the loss",
@@ -259,31 +298,9 @@ const Description<FitAnswer>& fit_description() {
 
 namespace {
 
-std::string value_text(const FittedDynamic& parameter, double value) {
-  if (parameter.unit == "tokens") return tokens_text(value);
-  return fmt::format("{:.4g}{}", value, parameter.unit.empty() ? "" : " " + parameter.unit);
-}
-
-std::string range_text(const Interval& interval) {
-  return readable_count(interval.least) + " to " + readable_count(interval.most);
-}
-
-std::string no_interval_text(std::size_t submissions) {
-  constexpr std::size_t least = 3;
-  return submissions < least ? counted(static_cast<std::int64_t>(submissions), "submission")
-                             : "without one submission the others cannot be fitted";
-}
-
 std::string parameters_text(const FitAnswer& answer) {
-  std::vector<std::vector<std::string>> rows{{"", "fitted", "95 % interval"}};
-  for (const FittedDynamic& parameter : answer.fit.parameters) {
-    const auto& in = parameter.interval;
-    rows.push_back({parameter.name, value_text(parameter, parameter.value),
-                    in ? value_text(parameter, in->least) + " to " + value_text(parameter, in->most)
-                       : "unknown: " + no_interval_text(answer.fit.submissions)});
-  }
   std::string text =
-      aligned_table(rows, "  ") +
+      aligned_table(parameter_keys(answer.fit.submissions).table(answer.fit.parameters), "  ") +
       fmt::format(
           "  noise scale at loss {:.4g}; assumed, because such curves cannot determine them: floor {:g} "
           "nats, noise scale {}; the intervals hold if these are right\n",
@@ -317,8 +334,6 @@ std::string rates_text(const FitAnswer& answer) {
                             all_known ? "" : ", without the unknown intervals");
 }
 
-std::string signed_share(double share) { return fmt::format("{:+.1f} %", 100 * share); }
-
 std::string none_left_out_text(const FitAnswer& answer) {
   if (batch_sizes(answer.file.curves).size() < 3)
     return "\nFewer than three batch sizes: none can be left out to test its prediction.\n";
@@ -330,14 +345,7 @@ std::string none_left_out_text(const FitAnswer& answer) {
 
 std::string left_out_text(const FitAnswer& answer) {
   if (answer.left_out.empty()) return none_left_out_text(answer);
-  std::vector<std::vector<std::string>> rows{{"batch left out", "runs", "measured", "predicted", "off by",
-                                              "others' median", "off by", "noise scale without it"}};
-  for (const LeftOutBatch& row : answer.left_out)
-    rows.push_back({readable_count(row.batch_tokens / answer.file.sequence), std::to_string(row.runs),
-                    readable_count(row.measured), row.predicted ? readable_count(*row.predicted) : "unknown",
-                    row.predicted ? signed_share(*row.predicted / row.measured - 1) : "-", readable_count(row.constant),
-                    signed_share(row.constant / row.measured - 1),
-                    row.noise_tokens ? readable_count(*row.noise_tokens) : "unknown"});
+  std::vector<std::vector<std::string>> rows = left_out_keys().table(left_out_of(answer));
   if (answer.errors)
     rows.push_back({"mean of |off by|", "", "", "", readable_share(answer.errors->predicted), "",
                     readable_share(answer.errors->constant), ""});

@@ -224,45 +224,114 @@ RunFitAnswer fitted_run(ExecutedRun run, std::vector<ExecutedRun> unseen, const 
 
 namespace {
 
+std::string steps_text(std::size_t first, std::size_t count) {
+  return count == 1 ? fmt::format("{}", first + 1) : fmt::format("{} to {}", first + 1, first + count);
+}
+
+std::string off_text(double predicted, double measured) {
+  return fmt::format("{:+.1f} %", 100 * (predicted / measured - 1));
+}
+
+// "64", "8 to 64"
+std::string extent_text(const Interval& extent, const std::function<std::string(double)>& text) {
+  return extent.least == extent.most ? text(extent.least) : text(extent.least) + " to " + text(extent.most);
+}
+std::string batches_text(const ExecutedRun& run) { return extent_text(run.batches(), readable_count); }
+std::string rates_text(const ExecutedRun& run) {
+  return extent_text(run.rates(), [](double rate) { return fmt::format("{:g}", rate); });
+}
+
+std::string loss_cell(double loss) { return fmt::format("{:.4g}", loss); }
+std::string tokens_or_dash(double tokens) { return std::isnan(tokens) ? "-" : readable_count(tokens); }
+
+// Each part of the answer as it is shown: with the answer.
 struct Group {
-  NoiseGroup of_steps;
-  std::size_t first_step = 0;  // from 1
-  double batch = 0;            // sequences
+  const RunFitAnswer& answer;
+  const NoiseGroup& of_steps;
+
+  std::size_t first_step() const { return answer.from + of_steps.first + 1; }  // from 1
+  double batch() const { return of_steps.batch_tokens / answer.run.sequence; }
+  double fitted() const { return noise_scale_at(answer.fit.dynamics, of_steps.loss); }
+};
+struct End {
+  const RunFitAnswer& answer;
+  const RunEnd& end;
 };
 
 std::vector<Group> groups_of(const RunFitAnswer& answer) {
   std::vector<Group> groups;
-  for (const NoiseGroup& group : answer.noise.groups)
-    groups.push_back({group, answer.from + group.first + 1, group.batch_tokens / answer.run.sequence});
+  for (const NoiseGroup& group : answer.noise.groups) groups.push_back({answer, group});
   return groups;
 }
 
-Description<Group> group_keys() {
-  return Description<Group>()
-      .key("first_step", "number", "from 1", &Group::first_step)
-      .key("steps", "count", "that follow each other", of(&Group::of_steps, &NoiseGroup::steps))
-      .key("loss", "nats", "mean over these steps", of(&Group::of_steps, &NoiseGroup::loss))
-      .key("batch", "sequences", "mean over these steps", &Group::batch)
-      .key("noise_scale", "tokens", "by the norms of these steps", of(&Group::of_steps, &NoiseGroup::noise_tokens));
+std::vector<End> ends_in(const RunFitAnswer& answer) {
+  std::vector<End> ends;
+  for (const RunEnd& end : answer.ends) ends.push_back({answer, end});
+  return ends;
 }
 
-Description<RunEnd> end_keys() {
-  return Description<RunEnd>()
-      .key("fitted_steps", "count", "the first steps, to which the fit is", &RunEnd::fitted)
-      .key("loss", "nats", "of the run's end by that fit", &RunEnd::predicted)
-      .key("before", "nats", "what the loss was before the end", &RunEnd::before)
-      .key("noise_scale", "tokens", "of the run's end by that fit", &RunEnd::noise_tokens);
+Description<Group> group_keys() {
+  const auto steps = [](auto get) {
+    return of([](const Group& group) -> const NoiseGroup& { return group.of_steps; }, get);
+  };
+  return Description<Group>()
+      .key("first_step", "number", "from 1", &Group::first_step)
+      .wide_column("steps", [](const Group& group) { return steps_text(group.first_step() - 1, group.of_steps.steps); })
+      .key("steps", "count", "that follow each other", steps(&NoiseGroup::steps))
+      .key("loss", "nats", "mean over these steps", steps(&NoiseGroup::loss))
+      .column("loss", loss_cell)
+      .key("batch", "sequences", "mean over these steps", &Group::batch)
+      .column("batch", [](double batch) { return fmt::format("{:.3g}", batch); })
+      .key("noise_scale", "tokens", "by the norms of these steps", steps(&NoiseGroup::noise_tokens))
+      .column("noise scale", readable_count)
+      .only_column("fitted", [](const Group& group) { return readable_count(group.fitted()); })
+      .only_column("off by", [](const Group& group) { return off_text(group.fitted(), group.of_steps.noise_tokens); });
+}
+
+Description<End> end_keys() {
+  const auto end = [](auto get) { return of([](const End& row) -> const RunEnd& { return row.end; }, get); };
+  return Description<End>()
+      .key("fitted_steps", "count", "the first steps, to which the fit is", end(&RunEnd::fitted))
+      .wide_column("fitted to steps",
+                   [](const End& row) { return steps_text(row.answer.from, row.end.fitted - row.answer.from); })
+      .only_column("loss", [](const End& row) { return loss_cell(row.answer.last_loss); })
+      .key("loss", "nats", "of the run's end by that fit", end(&RunEnd::predicted))
+      .column("predicted", loss_cell)
+      .only_column("off by", [](const End& row) { return off_text(row.end.predicted, row.answer.last_loss); })
+      .key("before", "nats", "what the loss was before the end", end(&RunEnd::before))
+      .column("as before", loss_cell)
+      .only_column("off by", [](const End& row) { return off_text(row.end.before, row.answer.last_loss); })
+      .only_column(
+          "noise scale",
+          [](const End& row) { return row.answer.last_noise ? readable_count(*row.answer.last_noise) : "drowned"; })
+      .key("noise_scale", "tokens", "of the run's end by that fit", end(&RunEnd::noise_tokens))
+      .column("predicted", readable_count)
+      .only_column("off by", [](const End& row) {
+        return row.answer.last_noise ? off_text(row.end.noise_tokens, *row.answer.last_noise) : "-";
+      });
 }
 
 Description<UnseenRun> unseen_keys() {
   return Description<UnseenRun>()
       .key("run", "path", "its folder", of(&UnseenRun::run, &ExecutedRun::folder))
+      .column("run")
       .key("batches", "sequences", "[least, most]", [](const UnseenRun& each) { return bounds(each.run.batches()); })
+      .wide_column("batch", [](const UnseenRun& each) { return batches_text(each.run); })
       .key("learning_rates", "1", "[least, most]", [](const UnseenRun& each) { return bounds(each.run.rates()); })
-      .key("last_loss", "nats", "mean over its last steps", &UnseenRun::last_loss)
-      .key("predicted_loss", "nats", "the same by the fit", &UnseenRun::predicted_loss)
+      .wide_column("rate", [](const UnseenRun& each) { return rates_text(each.run); })
       .key("tokens", "tokens", "to the target; absent where it is not reached", &UnseenRun::tokens)
-      .key("predicted_tokens", "tokens", "the same by the fit", &UnseenRun::predicted_tokens);
+      .column("tokens", tokens_or_dash)
+      .key("predicted_tokens", "tokens", "the same by the fit", &UnseenRun::predicted_tokens)
+      .column("predicted", tokens_or_dash)
+      .only_column("off by",
+                   [](const UnseenRun& each) {
+                     return each.tokens && each.predicted_tokens ? off_text(*each.predicted_tokens, *each.tokens) : "-";
+                   })
+      .key("last_loss", "nats", "mean over its last steps", &UnseenRun::last_loss)
+      .column("last loss", loss_cell)
+      .key("predicted_loss", "nats", "the same by the fit", &UnseenRun::predicted_loss)
+      .column("predicted", loss_cell)
+      .only_column("off by", [](const UnseenRun& each) { return off_text(each.predicted_loss, each.last_loss); });
 }
 
 }  // namespace
@@ -297,7 +366,7 @@ const Description<RunFitAnswer>& run_fit_description() {
                of(&RunFitAnswer::fit, &RunFit::error))
           .key("last_loss", "nats", "mean over the last twelfth of the steps", &RunFitAnswer::last_loss)
           .key("last_noise_scale", "tokens", "there; absent where noise drowns the gradient", &RunFitAnswer::last_noise)
-          .list("ends", "the run's end by fits to its first steps", &RunFitAnswer::ends, end_keys())
+          .list("ends", "the run's end by fits to its first steps", ends_in, end_keys())
           .key("target_loss", "nats", "of unseen", &RunFitAnswer::target_loss)
           .list("unseen", "one object per run of --unseen", &RunFitAnswer::unseen, unseen_keys());
   return description;
@@ -306,23 +375,6 @@ const Description<RunFitAnswer>& run_fit_description() {
 // The answer of `slipway growth --fit RUN` as a report, with the lines for a scenario.
 
 namespace {
-
-std::string off_text(double predicted, double measured) {
-  return fmt::format("{:+.1f} %", 100 * (predicted / measured - 1));
-}
-
-// "64", "8 to 64"
-std::string extent_text(const Interval& extent, const std::function<std::string(double)>& text) {
-  return extent.least == extent.most ? text(extent.least) : text(extent.least) + " to " + text(extent.most);
-}
-std::string batches_text(const ExecutedRun& run) { return extent_text(run.batches(), readable_count); }
-std::string rates_text(const ExecutedRun& run) {
-  return extent_text(run.rates(), [](double rate) { return fmt::format("{:g}", rate); });
-}
-
-std::string steps_text(std::size_t first, std::size_t count) {
-  return count == 1 ? fmt::format("{}", first + 1) : fmt::format("{} to {}", first + 1, first + count);
-}
 
 std::string run_text(const RunFitAnswer& answer) {
   const ExecutedRun& run = answer.run;
@@ -350,14 +402,8 @@ std::string noise_text(const RunFitAnswer& answer) {
 }
 
 std::string groups_text(const RunFitAnswer& answer) {
-  std::vector<std::vector<std::string>> rows{{"steps", "loss", "batch", "noise scale", "fitted", "off by"}};
-  for (const NoiseGroup& group : answer.noise.groups) {
-    const double fitted = noise_scale_at(answer.fit.dynamics, group.loss);
-    rows.push_back({steps_text(answer.from + group.first, group.steps), fmt::format("{:.4g}", group.loss),
-                    fmt::format("{:.3g}", group.batch_tokens / answer.run.sequence), readable_count(group.noise_tokens),
-                    readable_count(fitted), off_text(fitted, group.noise_tokens)});
-  }
-  return "Noise scale in tokens, from the norms of the steps:\n" + aligned_table(rows, "  ");
+  return "Noise scale in tokens, from the norms of the steps:\n" +
+         aligned_table(group_keys().table(groups_of(answer)), "  ");
 }
 
 std::string law_text(const RunFitAnswer& answer) {
@@ -372,40 +418,23 @@ std::string law_text(const RunFitAnswer& answer) {
 std::string ends_text(const RunFitAnswer& answer) {
   const std::size_t steps = answer.run.steps.size(), last = last_steps(steps);
   if (answer.ends.empty()) return "\nThe run is too short to predict its end from its beginning.\n";
-  std::vector<std::vector<std::string>> rows{
-      {"fitted to steps", "loss", "predicted", "off by", "as before", "off by", "noise scale", "predicted", "off by"}};
-  for (const RunEnd& end : answer.ends)
-    rows.push_back({steps_text(answer.from, end.fitted - answer.from), fmt::format("{:.4g}", answer.last_loss),
-                    fmt::format("{:.4g}", end.predicted), off_text(end.predicted, answer.last_loss),
-                    fmt::format("{:.4g}", end.before), off_text(end.before, answer.last_loss),
-                    answer.last_noise ? readable_count(*answer.last_noise) : "drowned",
-                    readable_count(end.noise_tokens),
-                    answer.last_noise ? off_text(end.noise_tokens, *answer.last_noise) : "-"});
   return fmt::format(
              "\nThe run's end (steps {}), predicted from its beginning; as before: the last loss of the beginning:\n",
              steps_text(steps - last, last)) +
-         aligned_table(rows, "  ");
+         aligned_table(end_keys().table(ends_in(answer)), "  ");
 }
 
 std::string unseen_text(const RunFitAnswer& answer) {
   if (answer.unseen.empty()) return "\nNo unseen run was given (--unseen).\n";
-  std::vector<std::vector<std::string>> rows{
-      {"run", "batch", "rate", "tokens", "predicted", "off by", "last loss", "predicted", "off by"}};
-  bool other_rate = false;
-  for (const UnseenRun& each : answer.unseen) {
-    const bool both = each.tokens && each.predicted_tokens;
-    rows.push_back({each.run.folder, batches_text(each.run), rates_text(each.run),
-                    each.tokens ? readable_count(*each.tokens) : "-",
-                    each.predicted_tokens ? readable_count(*each.predicted_tokens) : "-",
-                    both ? off_text(*each.predicted_tokens, *each.tokens) : "-", fmt::format("{:.4g}", each.last_loss),
-                    fmt::format("{:.4g}", each.predicted_loss), off_text(each.predicted_loss, each.last_loss)});
-    const Interval own = answer.run.rates(), rates = each.run.rates();
-    other_rate |= rates.least != own.least || rates.most != own.most;
-  }
+  const Interval own = answer.run.rates();
+  const bool other_rate = std::any_of(answer.unseen.begin(), answer.unseen.end(), [&](const UnseenRun& each) {
+    const Interval rates = each.run.rates();
+    return rates.least != own.least || rates.most != own.most;
+  });
   std::string text =
       fmt::format("\nRuns that the fit has not seen: tokens to loss {:.4g}, and the mean loss of the last twelfth:\n",
                   answer.target_loss) +
-      aligned_table(rows, "  ");
+      aligned_table(unseen_keys().table(answer.unseen), "  ");
   if (other_rate) text += "  learning rates differ, and the fit ignores them\n";
   return text;
 }

@@ -31,6 +31,7 @@ MemoryReport memory_report(const PreparedStep& prepared, const Timeline& timelin
   for (std::size_t stage = 0; stage < memory.size(); ++stage) {
     const StageMemory& fullest = memory[stage];
     StageReport& row = report.stages.emplace_back();
+    row.stage = static_cast<int>(stage);
     row.rank = fullest.rank;
     row.capacity = fullest.capacity;
     row.on = fullest.on;
@@ -74,27 +75,43 @@ Description<MemoryParts> parts_keys() {
 
 bool has_formula(const StageReport& stage) { return stage.formula.has_value(); }
 
-Description<StageReport> stage_keys() {
+std::string yes_no(bool yes) { return yes ? "yes" : "no"; }
+
+// `cautious_share`: of a GPU, the trainer's.
+Description<StageReport> stage_keys(double cautious_share) {
+  const auto total = [](MemoryParts StageReport::*parts) {
+    return [parts](const StageReport& stage) { return readable_bytes(sum(stage.*parts)); };
+  };
   return Description<StageReport>()
       .key("rank", "index", "its fullest rank", &StageReport::rank)
-      .key("capacity_bytes", "bytes", "memory of that rank's machine", whole(&StageReport::capacity))
-      .key("peak_task", "text", "label of the task during which its memory peaks on the timeline",
-           &StageReport::peak_task)
+      .wide_column("pipeline rank",
+                   [](const StageReport& stage) { return fmt::format("{} (rank {})", stage.stage, stage.rank); })
+      .object("closed_form", "by part; null without a closed form", &StageReport::formula, parts_keys())
+      .else_null()
+      .wide_column("closed form",
+                   [](const StageReport& stage) { return stage.formula ? readable_bytes(sum(*stage.formula)) : "-"; })
+      .object("timeline", "the same on the simulated timeline", &StageReport::timeline, parts_keys())
+      .listed_elsewhere()
+      .wide_column("timeline", total(&StageReport::timeline))
+      .object("estimate", "the same as the trainer takes it", &StageReport::estimate, parts_keys())
+      .listed_elsewhere()
+      .wide_column("estimate", total(&StageReport::estimate))
       .key("needs_bytes", "bytes", "the largest of closed form, timeline and estimate", whole(&StageReport::needs))
-      .key("fits", "bool", "as fits, of this stage", &StageReport::fits)
+      .column("needs", readable_bytes)
+      .key("capacity_bytes", "bytes", "memory of that rank's machine", whole(&StageReport::capacity))
+      .wide_column("of a GPU's", [](const StageReport& stage) { return readable_bytes(stage.capacity) + stage.on; })
       .key("fits_cautious", "bool", "as fits_cautious, of this stage", &StageReport::fits_cautious)
+      .column("within " + readable_share(cautious_share), yes_no)
+      .key("fits", "bool", "as fits, of this stage", &StageReport::fits)
+      .column("fits", yes_no)
       .key("fits_safe_share", "bool", "as fits_safe_share, of this stage", &StageReport::is_safe)
       .when(has_formula)
       .else_null()
-      .object("closed_form", "by part; null without a closed form", &StageReport::formula, parts_keys())
-      .else_null()
-      .object("timeline", "the same on the simulated timeline", &StageReport::timeline, parts_keys())
-      .listed_elsewhere()
-      .object("estimate", "the same as the trainer takes it", &StageReport::estimate, parts_keys())
-      .listed_elsewhere();
+      .key("peak_task", "text", "label of the task during which its memory peaks on the timeline",
+           &StageReport::peak_task)
+      .column("peaks in");
 }
 
-std::string yes_no(bool yes) { return yes ? "yes" : "no"; }
 bool is_possible(const TriedChange& tried) { return tried.refused.empty(); }
 bool makes_it_fit(const TriedChange& tried) { return is_possible(tried) && tried.verdict.fits; }
 std::string change_name(const TriedChange& tried) { return name_of(tried.change); }
@@ -166,7 +183,7 @@ const Description<Answer>& description() {
           .key("step_time_s", "s",
                "of the scenario, replayed without contention (not simulate's); changes are compared with it",
                of(report_in, &MemoryReport::step_time_s))
-          .list("stages", "one object per pipeline rank", of(report_in, &MemoryReport::stages), stage_keys())
+          .list("stages", "one object per pipeline rank", of(report_in, &MemoryReport::stages), stage_keys(0))
           .key("no_closed_form", "text", "why there is no closed form; present when there is none",
                of(report_in, &MemoryReport::no_formula))
           .when([](const Answer& a) { return !a.report.no_formula.empty(); })
@@ -195,19 +212,6 @@ namespace {
 using Rows = std::vector<std::vector<std::string>>;
 
 std::string bytes_or_dash(double bytes) { return bytes > 0 ? readable_bytes(bytes) : "-"; }
-
-std::string summary_table(const PreparedStep& prepared, const MemoryReport& report) {
-  Rows rows{{"pipeline rank", "closed form", "timeline", "estimate", "needs", "of a GPU's",
-             "within " + readable_share(prepared.scenario.trainer.cautious_share), "fits", "peaks in"}};
-  for (std::size_t i = 0; i < report.stages.size(); ++i) {
-    const StageReport& stage = report.stages[i];
-    rows.push_back(
-        {fmt::format("{} (rank {})", i, stage.rank), stage.formula ? readable_bytes(sum(*stage.formula)) : "-",
-         readable_bytes(sum(stage.timeline)), readable_bytes(sum(stage.estimate)), readable_bytes(stage.needs),
-         readable_bytes(stage.capacity) + stage.on, yes_no(stage.fits_cautious), yes_no(stage.fits), stage.peak_task});
-  }
-  return aligned_table(rows, "  ");
-}
 
 std::string parts_table(const StageReport& stage) {
   Rows rows{{"part", "closed form", "timeline", "estimate"}};
@@ -289,7 +293,7 @@ std::string changes_text(const MemoryReport& report, const Basis& basis) {
 std::string report_text(const PreparedStep& prepared, const MemoryReport& report) {
   const Basis basis = basis_of(prepared.scenario);
   std::string text = headline(prepared) + "\n\n" + verdict_text(prepared, report) + "\n" + memory_basis_text(basis) +
-                     summary_table(prepared, report);
+                     aligned_table(stage_keys(prepared.scenario.trainer.cautious_share).table(report.stages), "  ");
   for (std::size_t i = 0; i < report.stages.size(); ++i)
     text += fmt::format("\nPipeline rank {}, by part:\n", i) + parts_table(report.stages[i]);
   if (report.search) text += changes_text(report, basis);

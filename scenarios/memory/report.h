@@ -20,6 +20,7 @@ namespace slipway::scenarios {
 
 // The fullest rank of one pipeline rank.
 struct StageReport {
+  int stage = 0;  // pipeline rank
   int rank = 0;
   double capacity = 0;                 // bytes of its machine
   std::string on;                      // its machine, where there are several (prepared_step.h: on_machine)

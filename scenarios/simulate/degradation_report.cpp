@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "schedules/time/metrics.h"
 
@@ -20,15 +21,18 @@ std::vector<double> compute_per_rank(const TaskGraph& graph, const Timeline& tim
   return busy;
 }
 
-std::string who_waits(const DegradationCost& cost) {
-  std::vector<std::vector<std::string>> rows{{"pipeline rank", "computes", "waits", "when healthy", "slowest GPU"}};
-  for (std::size_t i = 0; i < cost.stages.size(); ++i) {
-    const StageWaiting& stage = cost.stages[i];
-    rows.push_back({std::to_string(i), readable_seconds(stage.compute_s), readable_seconds(stage.waits_s),
-                    readable_seconds(stage.healthy_waits_s),
-                    stage.slowdown > 1 ? fmt::format("{:.3g} x, rank {}", stage.slowdown, stage.slowest_rank) : "-"});
-  }
-  return aligned_table(rows, "  ");
+Description<StageWaiting> waiting_keys() {
+  return Description<StageWaiting>()
+      .only_column("pipeline rank", [](const StageWaiting& stage) { return std::to_string(stage.stage); })
+      .only_column("computes", [](const StageWaiting& stage) { return readable_seconds(stage.compute_s); })
+      .key("waiting_s", "s", "list, one per pipeline rank: step_time_s without its compute, mean over members",
+           &StageWaiting::waits_s)
+      .column("waits", readable_seconds)
+      .key("healthy_waiting_s", "s", "the same without slow GPUs and ports", &StageWaiting::healthy_waits_s)
+      .column("when healthy", readable_seconds)
+      .only_column("slowest GPU", [](const StageWaiting& stage) {
+        return stage.slowdown > 1 ? fmt::format("{:.3g} x, rank {}", stage.slowdown, stage.slowest_rank) : "-";
+      });
 }
 
 }  // namespace
@@ -43,6 +47,7 @@ DegradationCost degradation_cost(const PreparedStep& prepared, double step_s, co
   const std::vector<double> busy = compute_per_rank(prepared.graph, timeline);
   const std::vector<double> healthy_busy = compute_per_rank(prepared.graph, healthy);
   cost.stages.resize(prepared.scenario.step.layout.pipeline);
+  for (std::size_t p = 0; p < cost.stages.size(); ++p) cost.stages[p].stage = static_cast<int>(p);
   std::vector<int> members(cost.stages.size(), 0);
   for (int rank = 0; rank < rank_count(prepared.scenario.step.layout); ++rank) {
     const auto at = static_cast<std::size_t>(rank);
@@ -65,11 +70,25 @@ DegradationCost degradation_cost(const PreparedStep& prepared, double step_s, co
   return cost;
 }
 
+const Description<DegradationCost>& degradation_cost_keys() {
+  static const Description<DegradationCost> description =
+      Description<DegradationCost>()
+          .key("degradation_s", "s",
+               "part of step_time_s that slow GPUs and ports cost; this and the next three are present with "
+               "cluster.stragglers or cluster.slow_links, without schedule.fill",
+               &DegradationCost::lost_s)
+          .key("healthy_step_time_s", "s", "a step without them, the ranks in the same order",
+               &DegradationCost::healthy_step_s)
+          .lists(&DegradationCost::stages, waiting_keys());
+  return description;
+}
+
 std::string degradation_text(const DegradationCost& cost) {
   return fmt::format("Degradation ({}, {}) costs {} a step, {} of it: {} instead of {}. Waiting times (means):\n{}\n",
                      counted(cost.slow_gpus, "slow GPU"), counted(cost.slow_ports, "slow port"),
                      readable_seconds(cost.lost_s()), readable_share(cost.lost_s() / cost.step_s),
-                     readable_seconds(cost.step_s), readable_seconds(cost.healthy_step_s), who_waits(cost));
+                     readable_seconds(cost.step_s), readable_seconds(cost.healthy_step_s),
+                     aligned_table(waiting_keys().table(cost.stages), "  "));
 }
 
 }  // namespace slipway::scenarios

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/answers/answer_keys.h"
 #include "scenarios/step/prepared_step.h"
 #include "sim/simulate.h"
 
@@ -12,6 +13,7 @@ namespace slipway::scenarios {
 
 // One pipeline rank in one periodic step, as means over its members.
 struct StageWaiting {
+  int stage = 0;
   double compute_s = 0;
   double waits_s = 0;          // the rest of the step
   double healthy_waits_s = 0;  // the same on the healthy cluster
@@ -30,6 +32,7 @@ struct DegradationCost {
 // Both timelines are of `prepared.graph` with the same number of steps. `step_s`: step_time_s of the first one.
 DegradationCost degradation_cost(const PreparedStep& prepared, double step_s, const Timeline& timeline,
                                  const Timeline& healthy);
+const Description<DegradationCost>& degradation_cost_keys();
 std::string degradation_text(const DegradationCost& cost);
 
 }  // namespace slipway::scenarios

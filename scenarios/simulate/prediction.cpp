@@ -125,22 +125,73 @@ Description<FillSummary> fill_keys() {
            &FillSummary::behind_s);
 }
 
-Description<DegradationCost> degradation_cost_keys() {
-  return Description<DegradationCost>()
-      .key("degradation_s", "s",
-           "part of step_time_s that slow GPUs and ports cost; this and the next three are present with "
-           "cluster.stragglers or cluster.slow_links, without schedule.fill",
-           &DegradationCost::lost_s)
-      .key("healthy_step_time_s", "s", "a step without them, the ranks in the same order",
-           &DegradationCost::healthy_step_s)
-      .key("waiting_s", "s", "list, one per pipeline rank: step_time_s without its compute, mean over members",
-           each(&DegradationCost::stages, &StageWaiting::waits_s))
-      .key("healthy_waiting_s", "s", "the same without slow GPUs and ports",
-           each(&DegradationCost::stages, &StageWaiting::healthy_waits_s));
+// A pipeline rank as the memory table shows it.
+struct StageRow {
+  int stage = 0;
+  const StageMemory& memory;
+  const StageNeed* need = nullptr;  // null: judged by the timeline alone
+  double usable_share = 1;
+
+  double part(MemoryPart which) const { return memory.use.parts[which]; }
+  bool fits() const { return need ? need->bytes <= usable_share * memory.capacity : memory.fits(); }
+};
+
+std::vector<StageRow> stage_rows(const std::vector<StageMemory>& memory, const std::vector<StageNeed>& needs,
+                                 double usable_share) {
+  std::vector<StageRow> rows;
+  for (std::size_t stage = 0; stage < memory.size(); ++stage)
+    rows.push_back({static_cast<int>(stage), memory[stage], needs.empty() ? nullptr : &needs[stage], usable_share});
+  return rows;
+}
+
+std::vector<StageRow> rows_in(const Answer& answer) {
+  return stage_rows(answer.prediction.memory, answer.prediction.needs, answer.prepared.scenario.trainer.usable_share);
+}
+
+// Unreduced gradients and gathered weights live as long as activations, and are shown where there are any.
+Description<StageRow> stage_keys() {
+  const auto fixed = [](double StaticBytes::*part) {
+    return [part](const StageRow& row) { return readable_bytes(row.memory.use.fixed.*part); };
+  };
+  const auto some = [](MemoryPart part) {
+    return [part](const StageRow& row) { return row.part(part) > 0 ? readable_bytes(row.part(part)) : "-"; };
+  };
+  return Description<StageRow>()
+      .only_column("pipeline rank",
+                   [](const StageRow& row) { return fmt::format("{} (rank {})", row.stage, row.memory.rank); })
+      .key("peak_memory_bytes", "bytes", "list, one per pipeline rank: peak of its fullest rank",
+           whole([](const StageRow& row) { return row.memory.use.peak; }))
+      .column("peak", readable_bytes)
+      .only_column("weights", fixed(&StaticBytes::weights))
+      .only_column("gradients", fixed(&StaticBytes::gradients))
+      .only_column("optimizer", fixed(&StaticBytes::optimizer))
+      .only_column("activations",
+                   [](const StageRow& row) {
+                     return readable_bytes(row.memory.use.activations_peak - row.part(MemoryPart::gradient_buckets) -
+                                           row.part(MemoryPart::gathered_weights));
+                   })
+      .only_column("unreduced gradients", some(MemoryPart::gradient_buckets))
+      .if_any()
+      .only_column("gathered weights", some(MemoryPart::gathered_weights))
+      .if_any()
+      .only_column("needs", [](const StageRow& row) { return row.need ? readable_bytes(row.need->bytes) : "-"; })
+      .if_any()
+      .key("memory_capacity_bytes", "bytes", "list, one per pipeline rank: memory of that rank's machine",
+           whole([](const StageRow& row) { return row.memory.capacity; }))
+      .wide_column("of a GPU's",
+                   [](const StageRow& row) { return readable_bytes(row.memory.capacity) + row.memory.on; })
+      .only_column("fits", [](const StageRow& row) { return row.fits() ? "yes" : "no"; })
+      .key("peak_task", "text", "list, one per pipeline rank: label of the task during which the peak occurs",
+           [](const StageRow& row) { return row.memory.use.peak_task; })
+      .column("peaks in")
+      .key("needed_memory_bytes", "bytes",
+           "list, one per pipeline rank: the largest of the timeline's peak, the closed form (with a trainer's own "
+           "constants without it) and the estimate of `slipway memory`",
+           [](const StageRow& row) { return row.need ? std::optional(std::llround(row.need->bytes)) : std::nullopt; })
+      .else_null();
 }
 
 const Description<Answer>& description() {
-  const auto stages = of(prediction_in, &Prediction::memory);
   static const Description<Answer> description =
       Description<Answer>()
           .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.prepared.scenario.name; })
@@ -167,16 +218,7 @@ const Description<Answer>& description() {
                of(step_in, &StepMetrics::bubble_share))
           .key("exposed_comm_s", "s", "exposed communication of one step, mean over ranks",
                of(step_in, &StepMetrics::exposed_comm_s))
-          .key("peak_memory_bytes", "bytes", "list, one per pipeline rank: peak of its fullest rank",
-               each(stages, whole([](const StageMemory& stage) { return stage.use.peak; })))
-          .key("memory_capacity_bytes", "bytes", "list, one per pipeline rank: memory of that rank's machine",
-               each(stages, whole(&StageMemory::capacity)))
-          .key("peak_task", "text", "list, one per pipeline rank: label of the task during which the peak occurs",
-               each(stages, [](const StageMemory& stage) { return stage.use.peak_task; }))
-          .key("needed_memory_bytes", "bytes",
-               "list, one per pipeline rank: the largest of the timeline's peak, the closed form (with a trainer's own "
-               "constants without it) and the estimate of `slipway memory`",
-               each(of(prediction_in, &Prediction::needs), whole(&StageNeed::bytes)))
+          .lists(rows_in, stage_keys())
           .key("fits", "bool", "needed_memory_bytes <= what a process gets of the GPU's memory, on every rank",
                of(prediction_in, &Prediction::fits))
           .column("fits", [](double fits) { return fits > 0 ? "yes" : "no"; })
@@ -280,22 +322,6 @@ std::string tasks_text(const PreparedStep& prepared, const Prediction& predictio
 
 namespace {
 
-// Parts of the peak that are not activations but live as long.
-struct Column {
-  const char* name;
-  MemoryPart part;
-};
-constexpr Column columns[] = {{"unreduced gradients", MemoryPart::gradient_buckets},
-                              {"gathered weights", MemoryPart::gathered_weights}};
-
-std::vector<Column> columns_of(const std::vector<StageMemory>& memory) {
-  std::vector<Column> used;
-  for (const Column& column : columns)
-    if (std::any_of(memory.begin(), memory.end(), [&](const auto& m) { return m.use.parts[column.part] > 0; }))
-      used.push_back(column);
-  return used;
-}
-
 std::string verdict_text(const PreparedStep& prepared, const Prediction& prediction) {
   const Verdict& verdict = prediction.verdict;
   return fmt::format(
@@ -310,26 +336,7 @@ std::string verdict_text(const PreparedStep& prepared, const Prediction& predict
 
 std::string memory_text(const std::vector<StageMemory>& memory, const std::vector<StageNeed>& needs,
                         double usable_share) {
-  const std::vector<Column> more = columns_of(memory);
-  std::vector<std::string> heading{"pipeline rank", "peak", "weights", "gradients", "optimizer", "activations"};
-  for (const Column& column : more) heading.emplace_back(column.name);
-  if (!needs.empty()) heading.emplace_back("needs");
-  heading.insert(heading.end(), {"of a GPU's", "fits", "peaks in"});
-  std::vector<std::vector<std::string>> rows{heading};
-  for (std::size_t stage = 0; stage < memory.size(); ++stage) {
-    const StageMemory& m = memory[stage];
-    double activations = m.use.activations_peak;
-    for (const Column& column : more) activations -= m.use.parts[column.part];
-    std::vector<std::string>& row = rows.emplace_back();
-    row = {fmt::format("{} (rank {})", stage, m.rank), readable_bytes(m.use.peak),
-           readable_bytes(m.use.fixed.weights),        readable_bytes(m.use.fixed.gradients),
-           readable_bytes(m.use.fixed.optimizer),      readable_bytes(activations)};
-    for (const Column& column : more) row.push_back(readable_bytes(m.use.parts[column.part]));
-    if (!needs.empty()) row.push_back(readable_bytes(needs[stage].bytes));
-    const bool fits = needs.empty() ? m.fits() : needs[stage].bytes <= usable_share * m.capacity;
-    row.insert(row.end(), {readable_bytes(m.capacity) + m.on, fits ? "yes" : "no", m.use.peak_task});
-  }
-  return aligned_table(rows, "  ");
+  return aligned_table(stage_keys().table(stage_rows(memory, needs, usable_share)), "  ");
 }
 
 std::string report_text(const PreparedStep& prepared, const Prediction& prediction) {

@@ -151,6 +151,18 @@ TEST(Description, TablesHaveTheKeysThatHaveAColumn) {
             (std::vector<std::vector<std::string>>{{"time", "part"}, {"1.50 s", "z"}}));
 }
 
+TEST(Description, TablesLeaveOutAColumnThatIsEmptyInEveryRow) {
+  const auto more = [](const Part& part) { return part.seconds > 1 ? "more" : "-"; };
+  const auto description = Description<Part>()
+                               .key("name", "text", "its own", &Part::name)
+                               .column("part")
+                               .only_column("than 1 s", more)
+                               .if_any();
+  EXPECT_EQ(description.table(std::vector<Part>{{"y", 0.5}, {"z", 1.5}}),
+            (std::vector<std::vector<std::string>>{{"part", "than 1 s"}, {"y", "-"}, {"z", "more"}}));
+  EXPECT_EQ(description.table(std::vector<Part>{{"y", 0.5}}), (std::vector<std::vector<std::string>>{{"part"}, {"y"}}));
+}
+
 TEST(AnswerKeys, EveryKeyIsNamedOnceAndHasUnitAndMeaning) {
   const std::string listed = slipway_with({"list", "json-keys"}).out;
   for (const Command& command : all_commands()) {

@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "scenarios/answers/description.h"
+#include "scenarios/answers/readable.h"
 #include "scenarios/compare/batch_report.h"
 #include "scenarios/execute/confirmation.h"
 
@@ -11,6 +13,11 @@ namespace slipway::test {
 namespace {
 
 using testing::HasSubstr;
+
+std::string batches_text(const std::vector<BatchMeasured>& batches, const std::map<std::int64_t, double>& predicted_s) {
+  constexpr double sequence = 64;
+  return aligned_table(batch_keys().table(batch_rows(batches, sequence, 0, predicted_s)));
+}
 
 // One rank, whose steps begin at these seconds.
 Trace trace_of(const std::vector<double>& starts, const std::vector<std::int64_t>& batches) {
@@ -42,7 +49,7 @@ TEST(BatchReport, AStepIsTimedWhereAnotherOfItsBatchFollows) {
   EXPECT_EQ(batches[1].first, 4);
   EXPECT_EQ(batches[1].step_s, 2.0);
   EXPECT_FALSE(batches[0].noise_scale.has_value());
-  const std::string text = batches_text(batches, 64, 0, {{8, 1.5}});
+  const std::string text = batches_text(batches, {{8, 1.5}});
   EXPECT_THAT(text, HasSubstr("8      5 to 9     2.00 s       256     1.50 s  25.0 %"));
   EXPECT_THAT(text, HasSubstr("4      1 to 4     1.00 s       256          -       -"));
 }
@@ -58,7 +65,7 @@ TEST(BatchReport, TheNoiseScaleIsThatOfTheNormsOfAllStepsTogether) {
   const auto batches = batches_of(trace, step_times(trace));
   ASSERT_EQ(batches.size(), 1u);
   EXPECT_DOUBLE_EQ(batches[0].noise_scale.value(), 20);
-  EXPECT_THAT(batches_text(batches, 64, 0, {}), HasSubstr("20 sequences"));
+  EXPECT_THAT(batches_text(batches, {}), HasSubstr("20 sequences"));
   for (LossPoint& point : trace.losses) point.gradient_variance = 2 * point.gradient_square.value();
   EXPECT_TRUE(std::isinf(batches_of(trace, step_times(trace))[0].noise_scale.value()));
 }
