@@ -118,18 +118,18 @@ std::string loss_table(const std::vector<LossPoint>& losses) {
   const bool evaluates = std::any_of(losses.begin(), losses.end(),
                                      [](const LossPoint& point) { return point.evaluation_loss.has_value(); });
   if (evaluates) rows.front().emplace_back("held out");
-  std::vector<LossPoint> told = losses;  // some of them; steps with a held-out loss first
+  std::vector<LossPoint> shown = losses;  // some of them; steps with a held-out loss first
   if (evaluates)
-    std::erase_if(told,
+    std::erase_if(shown,
                   [&](const LossPoint& point) { return !point.evaluation_loss && point.step != losses.back().step; });
-  const std::size_t stride = (told.size() + most_rows - 1) / most_rows;
-  for (std::size_t i = 0; i < told.size(); ++i) {
-    if (i % stride != 0 && i + 1 != told.size()) continue;
-    rows.push_back({std::to_string(told[i].step + 1), readable_count(static_cast<double>(told[i].samples)),
-                    fmt::format("{:.6f}", told[i].loss)});
-    if (has_rates) rows.back().push_back(fmt::format("{:.4g}", *told[i].learning_rate));
+  const std::size_t stride = (shown.size() + most_rows - 1) / most_rows;
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    if (i % stride != 0 && i + 1 != shown.size()) continue;
+    rows.push_back({std::to_string(shown[i].step + 1), readable_count(static_cast<double>(shown[i].samples)),
+                    fmt::format("{:.6f}", shown[i].loss)});
+    if (has_rates) rows.back().push_back(fmt::format("{:.4g}", *shown[i].learning_rate));
     if (evaluates)
-      rows.back().push_back(told[i].evaluation_loss ? fmt::format("{:.6f}", *told[i].evaluation_loss) : "");
+      rows.back().push_back(shown[i].evaluation_loss ? fmt::format("{:.6f}", *shown[i].evaluation_loss) : "");
   }
   return aligned_table(rows, "  ");
 }
@@ -182,13 +182,13 @@ namespace {
 // The table also has the losses of runs before this one. The length of their windows is not known any more.
 std::string held_out_words(const Trace& trace) {
   const int before = steps_before(trace);
-  bool is_told = false, is_of_this_run = true;
+  bool is_evaluated = false, is_of_this_run = true;
   for (const LossPoint& point : trace.losses) {
     if (!point.evaluation_loss) continue;
-    is_told = true;
+    is_evaluated = true;
     is_of_this_run &= point.step >= before;
   }
-  if (!is_told) return "";
+  if (!is_evaluated) return "";
   const std::string steps = !is_of_this_run     ? "window of steps that ends there"
                             : trace.window == 1 ? "step"
                                                 : counted(trace.window, "step") + " that end there";
