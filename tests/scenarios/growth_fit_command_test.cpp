@@ -237,7 +237,7 @@ TEST_F(GrowthOfARun, GivesTheNumbersThatTheRunWasMadeWithAndPredictsAnother) {
   EXPECT_NEAR(json["exponent"].get<double>(), 0.5, 0.03);
   ASSERT_EQ(json["unseen"].size(), 1U);
   const auto& small = json["unseen"][0];
-  EXPECT_EQ(small["batches"], nlohmann::json({8, 8})) << "of its bundle, where the losses tell none";
+  EXPECT_EQ(small["batches"], nlohmann::json({8, 8})) << "of its bundle, where the losses have none";
   EXPECT_NEAR(small["predicted_tokens"].get<double>() / small["tokens"].get<double>(), 1, 0.1);
   EXPECT_NEAR(small["predicted_loss"].get<double>() / small["last_loss"].get<double>(), 1, 0.01);
   ASSERT_EQ(json["ends"].size(), 3U);
