@@ -193,7 +193,7 @@ Description<FittedDynamic> parameter_keys(std::size_t submissions) {
       .key("unit", "text", "of the value; empty: none", &FittedDynamic::unit)
       .key("value", "its own", "as fitted", &FittedDynamic::value)
       .wide_column("fitted", [](const FittedDynamic& parameter) { return value_text(parameter, parameter.value); })
-      .key("known", "bool", "true if it is known within a factor of three either way; false without an interval",
+      .key("sure", "bool", "true if it is known within a factor of three either way; false without an interval",
            &FittedDynamic::is_known)
       .key("interval", "list",
            "[least, most], 95 %, jackknife over submissions, if floor and noise_exponent are right; absent "

@@ -55,7 +55,7 @@ TEST_F(Commands, TheStudysNoiseRangeHoldsTheIntervalsOfOneLearningRateAndSaysWhi
     EXPECT_GE(range[1].get<double>(), interval[1].get<double>());
   }
   EXPECT_FALSE(rates[1].contains("interval")) << "two submissions";
-  EXPECT_TRUE(json["parameters"][3]["known"].get<bool>());
+  EXPECT_TRUE(json["parameters"][3]["sure"].get<bool>());
   const Answer words = slipway_with(args);
   EXPECT_THAT(words.out, HasSubstr("(interval unknown: 2 submissions), of 2 batch sizes"));
   EXPECT_THAT(words.out, HasSubstr("without the unknown intervals"));
