@@ -188,7 +188,6 @@ Ranking::Ranking(const Scenario& scenario, const SearchOptions& options, StepEst
       options_(options),
       estimator_(estimator),
       candidates_(candidates),
-      rows_(candidates.size()),
       is_sharp_(candidates.size(), false),
       sharp_bounds_(candidates.size(), 0),
       workers_(workers_of(options), [this](int job, std::byte* result) {
@@ -197,7 +196,8 @@ Ranking::Ranking(const Scenario& scenario, const SearchOptions& options, StepEst
       }) {}
 
 bool Ranking::fits(std::size_t candidate) const {
-  return slipway::scenarios::fits(rows_[candidate], options_.memory_share);
+  const auto found = rows_.find(candidate);
+  return found != rows_.end() && slipway::scenarios::fits(found->second, options_.memory_share);
 }
 
 std::vector<std::size_t> Ranking::fastest(int count, const ProgressOf& progress) {
@@ -217,16 +217,17 @@ std::vector<std::size_t> Ranking::fastest(int count, const ProgressOf& progress)
     progress(round.done, workers_.busy() + round.queue.up_to(round.limit()));
   }
   for (const Item& item : round.given) {
-    const PricedLayout& row = rows_[item.candidate];  // a row as fast as the slowest of them counts too
-    const bool counts = item.bound <= round.limit() || (fits(item.candidate) && row.step_time_s <= round.limit());
-    if (row.judged && counts) judged_.insert(item.candidate);
+    if (!rows_.contains(item.candidate)) continue;  // interrupted
+    // A row as fast as the slowest of them counts too.
+    const bool is_as_fast = fits(item.candidate) && row(item.candidate).step_time_s <= round.limit();
+    if (item.bound <= round.limit() || is_as_fast) judged_.insert(item.candidate);
   }
   std::vector<std::size_t> found;
   for (const std::size_t i : judged_)
     if (fits(i)) found.push_back(i);
   std::sort(found.begin(), found.end(), [this](std::size_t a, std::size_t b) {
-    if (is_better(rows_[a], rows_[b])) return true;
-    return !is_better(rows_[b], rows_[a]) && a < b;
+    if (is_better(row(a), row(b))) return true;
+    return !is_better(row(b), row(a)) && a < b;
   });
   if (std::ssize(found) > count) found.resize(count);
   return found;
@@ -237,7 +238,7 @@ void Ranking::simulate(const std::vector<std::size_t>& which, const ProgressOf& 
   std::size_t next = 0;
   const auto give = [&] {
     for (; next < which.size() && workers_.idle(); ++next)
-      if (judged_.insert(which[next]).second && !rows_[which[next]].judged)
+      if (judged_.insert(which[next]).second && !rows_.contains(which[next]))
         workers_.give(static_cast<int>(which[next]));
     return workers_.busy() > 0;
   };
@@ -245,7 +246,7 @@ void Ranking::simulate(const std::vector<std::size_t>& which, const ProgressOf& 
     take(round);
     progress(round.done, workers_.busy() + static_cast<int>(which.size() - next));
   }
-  std::erase_if(judged_, [this](std::size_t i) { return !rows_[i].judged; });
+  std::erase_if(judged_, [this](std::size_t i) { return !rows_.contains(i); });
 }
 
 void Ranking::ask(Round& round, const Item& item) {
@@ -271,7 +272,7 @@ void Ranking::take(Round& round) {
   }
   note_row(candidate, outcome->result);
   ++round.done;
-  if (fits(candidate)) round.add(rows_[candidate].step_time_s);
+  if (fits(candidate)) round.add(row(candidate).step_time_s);
 }
 
 void Ranking::note_row(std::size_t candidate, const std::byte* result) {

@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "scenarios/plan/screen.h"
@@ -78,7 +79,8 @@ class Ranking {
   // Simulates these too.
   void simulate(const std::vector<std::size_t>& which, const ProgressOf& progress);
 
-  const PricedLayout& row(std::size_t candidate) const { return rows_[candidate]; }
+  // Of a candidate that was judged.
+  const PricedLayout& row(std::size_t candidate) const { return rows_.at(candidate); }
   // All candidates that had to be judged so far, simulated where they fit.
   const std::set<std::size_t>& judged() const { return judged_; }
 
@@ -102,9 +104,9 @@ class Ranking {
   const SearchOptions& options_;
   StepEstimator& estimator_;
   const std::vector<Candidate>& candidates_;
-  std::vector<PricedLayout> rows_;    // per candidate, like the next two
-  std::vector<bool> is_sharp_;        // passes_bound was computed
-  std::vector<double> sharp_bounds_;  // its result, or 0
+  std::unordered_map<std::size_t, PricedLayout> rows_;  // of the judged candidates, few of all
+  std::vector<bool> is_sharp_;                          // per candidate: passes_bound was computed
+  std::vector<double> sharp_bounds_;                    // its result, or 0
   std::set<std::size_t> judged_;
   Workers workers_;
 };

@@ -39,13 +39,17 @@ void each_split(const Step& choice, bool splits, double memory_share, StepEstima
   }
 }
 
+Candidate candidate_of(const Step& choice, const StepEstimate& estimate) {
+  return {choice, estimate.bound_s, estimate.memory_bytes, estimate.memory_share};
+}
+
 // Keeps the candidates with the least memory, ascending.
-void note_smallest(const Candidate& candidate, std::vector<Candidate>& smallest) {
+void note_smallest(const Step& choice, const StepEstimate& estimate, std::vector<Candidate>& smallest) {
   constexpr std::size_t most = 24;
-  if (smallest.size() == most && candidate.memory_share >= smallest.back().memory_share) return;
-  const auto at = std::upper_bound(smallest.begin(), smallest.end(), candidate.memory_share,
+  if (smallest.size() == most && estimate.memory_share >= smallest.back().memory_share) return;
+  const auto at = std::upper_bound(smallest.begin(), smallest.end(), estimate.memory_share,
                                    [](double share, const Candidate& other) { return share < other.memory_share; });
-  smallest.insert(at, candidate);
+  smallest.insert(at, candidate_of(choice, estimate));
   if (smallest.size() > most) smallest.pop_back();
 }
 
@@ -59,12 +63,11 @@ Screening screen(const Scenario& scenario, const SearchSpace& space, double memo
   const auto note = [&](const Step& choice) {
     const StepEstimate estimate = estimator.estimate(choice);
     ++screening.legal;
-    Candidate candidate{choice, estimate.bound_s, estimate.memory_bytes, estimate.memory_share};
-    note_smallest(candidate, screening.smallest);
+    note_smallest(choice, estimate, screening.smallest);
     if (estimate.memory_share > memory_share)
       note_too_large(choice, estimate, screening);
     else
-      screening.candidates.push_back(std::move(candidate));
+      screening.candidates.push_back(candidate_of(choice, estimate));
   };
   each_layout(scenario, space, [&](const Step& choice) {
     stopped = stopped || ((screening.legal & 1023) == 0 && interrupted());

@@ -19,7 +19,7 @@ namespace slipway::schedules {
 // A Model that never changes, shared by all steps that train it. It reads like a Model, and copying it is cheap.
 class SharedModel {
  public:
-  SharedModel() : model_(std::make_shared<const Model>()) {}
+  SharedModel() : model_(none()) {}
   SharedModel(Model model) : model_(std::make_shared<const Model>(std::move(model))) {}
   const Model& operator*() const { return *model_; }
   const Model* operator->() const { return model_.get(); }
@@ -27,6 +27,11 @@ class SharedModel {
   bool operator==(const SharedModel& other) const { return model_ == other.model_ || *model_ == *other.model_; }
 
  private:
+  // Shared by all that have no model yet: searches make rows by the ten thousand.
+  static const std::shared_ptr<const Model>& none() {
+    static const auto empty = std::make_shared<const Model>();
+    return empty;
+  }
   std::shared_ptr<const Model> model_;
 };
 
