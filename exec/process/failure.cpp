@@ -22,8 +22,8 @@ std::optional<std::string> line_in(const std::string& path) {
 }
 
 // Makes a cause one line, as it is shown and stored.
-std::string flat(const std::string& told) {
-  std::string text = without_stack(told);
+std::string flat(const std::string& cause) {
+  std::string text = without_stack(cause);
   for (char& c : text) {
     if (c == '\n' || c == '\r') c = ' ';
   }
@@ -83,9 +83,9 @@ std::optional<Failure> failure_of_ended(const ProcessIdentity& process, int rank
   if (!cause) return std::nullopt;
   const std::string collected = "killed or ended without a report";
   while (*cause == collected) {
-    const auto told = line_in(error_path(directory, rank));
-    if (told) {
-      cause = *told;
+    const auto reported = line_in(error_path(directory, rank));
+    if (reported) {
+      cause = *reported;
       break;
     }
     if (std::chrono::steady_clock::now() >= deadline) break;

@@ -71,8 +71,8 @@ struct Heartbeat::State {
   ProcessIdentity self = this_process();
   int wake = -1, signals = -1;
   std::thread pulse_thread, watch_thread;
-  std::unique_ptr<Store> store;   // the pulse thread's
-  bool termination_told = false;  // the pulse thread's
+  std::unique_ptr<Store> store;      // the pulse thread's
+  bool termination_counted = false;  // the pulse thread's
 
   std::mutex mutex;
   std::condition_variable poke;  // for the pulse thread
@@ -218,7 +218,7 @@ void Heartbeat::State::pulse() {
       answered = Clock::now();
       const double period = suspicion ? alert_s : options.beat_s;
       poke.wait_for(lock, std::chrono::duration<double>(period),
-                    [this] { return stop || claim || (suspicion && !termination_told); });
+                    [this] { return stop || claim || (suspicion && !termination_counted); });
       if (stop) return;
     }
   } catch (const std::exception& error) {
@@ -268,14 +268,14 @@ void Heartbeat::State::count_termination() {
   {
     const std::lock_guard lock(mutex);
     if (!suspicion || !suspicion->terminated) {
-      termination_told = suspicion.has_value();
+      termination_counted = suspicion.has_value();
       return;
     }
     cause = suspicion->cause;
   }
-  const std::int64_t told = store->add("terminated", termination_told ? 0 : 1);
-  termination_told = true;
-  if (told < here().processes() || store->has("failed")) return;
+  const std::int64_t terminated = store->add("terminated", termination_counted ? 0 : 1);
+  termination_counted = true;
+  if (terminated < here().processes() || store->has("failed")) return;
   const std::lock_guard lock(mutex);
   post_claim({here().rank, cause});
 }
@@ -355,7 +355,7 @@ void Heartbeat::State::watch() {
     if (!failure || ended) continue;
     ended = true;
     lock.unlock();
-    write_in_time([directory = options.directory, told = *failure] { write_verdict(directory, told); });
+    write_in_time([directory = options.directory, common = *failure] { write_verdict(directory, common); });
     end(*failure);
     return;
   }

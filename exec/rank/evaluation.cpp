@@ -141,7 +141,7 @@ Message RankModel::State::evaluation_message(TaskId task, int step) const {
                     at::TensorOptions().dtype(torch_dtype(graph.step.dtype)).device(device))};
 }
 
-void RankModel::tell_notes() const {
+void RankModel::print_notes() const {
   const std::string note = state_->rank == 0 && state_->evaluation ? state_->evaluation->note() : "";
   if (note.empty()) return;
   std::printf("note: %s\n", note.c_str());

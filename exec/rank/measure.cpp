@@ -41,9 +41,9 @@ void MeasureContext::add(const std::string& what, double seconds) {
   ++count;
   constexpr Nanoseconds quiet_ns = 2'000'000'000;
   const Nanoseconds now = monotonic_ns();
-  if (begin == 0) begin = told = now;
-  if (rank != 0 || now - told < quiet_ns) return;
-  told = now;
+  if (begin == 0) begin = printed = now;
+  if (rank != 0 || now - printed < quiet_ns) return;
+  printed = now;
   std::printf("%d micro-benchmarks after %.0f s, now %s\n", count, static_cast<double>(now - begin) * 1e-9,
               what.substr(0, what.find(' ')).c_str());
   std::fflush(stdout);

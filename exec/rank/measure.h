@@ -36,8 +36,8 @@ struct MeasureContext {
   int rank = 0, world = 1;
   std::function<void()> together;
   std::string lines = {};
-  int count = 0;                    // of lines
-  Nanoseconds begin = 0, told = 0;  // rank 0 prints its progress every two seconds
+  int count = 0;                       // of lines
+  Nanoseconds begin = 0, printed = 0;  // rank 0 prints its progress every two seconds
   void add(const std::string& what, double seconds);
   at::TensorOptions options() const { return at::TensorOptions().dtype(type).device(device); }
   // Median seconds of one call, over repeated calls for about `budget_s` after one warm-up call.

@@ -63,7 +63,7 @@ class RankModel {
   // loss (exec/rank/evaluation.h); nothing where there is none. Forgotten like take_loss.
   std::optional<double> take_evaluation(int step);
   // Rank 0 prints notes on the held-out data, if any.
-  void tell_notes() const;
+  void print_notes() const;
 
   // Norms of the step's gradient, where its graph measures them for the workers. Forgotten like take_loss.
   std::optional<GradientNorms> take_norms(int step);

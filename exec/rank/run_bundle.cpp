@@ -272,7 +272,7 @@ void BundleRun::run() {
   transports_.connect();
   align_clocks("before");
   store_barrier(seat_.store(), "ready", seat_.environment().world, while_alive_s);
-  model_.tell_notes();
+  model_.print_notes();
   agree_on_origin();
   seat_.on_failure([this] { write_what_is_left(); });
   if (uses_kfac(bundle_.graph.step)) warm_up(device_, bundle_.graph.step.dtype, true);

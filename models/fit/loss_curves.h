@@ -59,7 +59,7 @@ struct FittedDynamic {
   // 95 %; unknown with fewer than three submissions, or if all but one of them cannot be fitted.
   std::optional<Interval> interval;
   // True if the value is known within a factor of three either way.
-  bool told() const { return interval && interval->most < 9 * interval->least; }
+  bool is_known() const { return interval && interval->most < 9 * interval->least; }
 };
 struct DynamicsFit {
   LossDynamics dynamics;

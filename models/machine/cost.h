@@ -3,7 +3,7 @@
 //   compute  = task_overhead + Σ over operators [ kernels·launch_overhead
 //                + max( FLOPs / (peak·efficiency(shape)), bytes / R ) + element-wise bytes / R ]
 //   R = memory_bandwidth·memory_efficiency
-//                            × pace of the operator's part of the model (1 unless a stack profile says more)
+//                            × pace of the operator's part of the model (1 unless a stack profile has another)
 //   transfer, collectives: collectives.h
 //
 // One function per kind of work; engines add sharing of cores and links on top.

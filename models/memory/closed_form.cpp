@@ -37,7 +37,7 @@ double query_width(const MemoryInput& input) {
   return real(input.head_dim > 0 ? input.heads * input.head_dim : input.hidden);
 }
 
-// Gate, up, silu(gate) and product of each row; its input and its result; what the router says of it
+// Gate, up, silu(gate) and product of each row; its input and its result; the router's results for it
 // (models/model/operator_cost.cpp).
 double experts_bytes(const MemoryInput& input) {
   const double B = bytes_of(input.shape.dtype), F = std::max(4.0, B), index = 8;

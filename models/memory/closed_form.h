@@ -56,7 +56,7 @@ double activation_bytes(const MemoryTerms& terms);
 double total_bytes(const MemoryTerms& terms);
 
 // The shapes of a model in which all layers are alike and Llama's; throws std::invalid_argument otherwise,
-// because the formula says nothing about others.
+// because the formula does not cover others.
 MemoryInput memory_input(const Model& model, const WorkShape& shape);
 
 // Bytes that one layer keeps for one micro-batch. Beyond the author's case: without sequence parallelism

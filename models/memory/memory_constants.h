@@ -7,7 +7,7 @@
 //
 // The defaults are the book: Fujii et al. 2024 and Korthikanti et al. 2022 count each tensor that a layer
 // keeps once, and nothing of an allocator or a library. A profile names those in which its trainer differs.
-// memory_estimate.h says what they do. Guarded by tests/models/memory_estimate_test.cpp.
+// memory_estimate.h defines them. Guarded by tests/models/memory_estimate_test.cpp.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Peak and verdict of a layout from plain numbers, as published tables tell it: no scenario, no graph.
+// Peak and verdict of a layout from plain numbers, as published tables give it: no scenario, no graph.
 //
 //   MemoryInput + layers of each stage ──closed form──► StageTerms of each stage ──constants──► MemoryPrice
 //                                      once per layout                          once per step of a fit

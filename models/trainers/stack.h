@@ -11,7 +11,7 @@
 // `value` was fitted to published runs, starting from `prior`, a book value of which one is sure to about
 // `spread` (of its logarithm; absent: not fitted). Constants hold for one cluster: bandwidths and latencies of
 // other clusters differ, so each machine has a set of its own.
-// A trainer's formula is one file, models/trainers/time_<trainer>.cpp, and says what is particular about it.
+// A trainer's formula is one file, models/trainers/time_<trainer>.cpp, and explains what is particular about it.
 // Guarded by tests/models/trainer_time_test.cpp (formulas by hand) and tests/models/trainers_test.cpp (files).
 #pragma once
 
@@ -30,13 +30,13 @@ struct TimeParameter {
   std::string_view name, unit, meaning;
 };
 
-// What a formula says of the parts of a step, for engines that lay the step out themselves (stack_pace.h). Seconds;
-// of one micro-batch where nothing else is said.
+// The parts of a step by a formula, for engines that lay the step out themselves (stack_pace.h). Seconds;
+// of one micro-batch unless the comment names another amount.
 struct StepParts {
   // Kernels and host of one layer. Recomputation of whole layers is not included (an engine runs their forward pass
   // again), that of attention alone is the backward pass's.
   double layer_forward = 0, layer_backward = 0;
-  // Its collectives, forward and backward together; 0: as the fabric says (groups that leave the node, where the
+  // Its collectives, forward and backward together; 0: by the fabric (groups that leave the node, where the
   // formula knows nothing of that).
   double layer_tensor = 0, layer_context = 0;
   double head = 0;            // both directions, with its collectives
@@ -92,7 +92,7 @@ struct Stack {
 const StackTime* time_on(const Stack& stack, std::string_view machine);  // nullptr: never fitted there
 std::vector<double> values_of(const StackTime& time);
 const StackMemory* memory_on(const Stack& stack, std::string_view machine);  // nullptr: never fitted there
-// On this machine or, where there are none, on the first of the profile (MemoryConstants::machine says which); the
+// On this machine or, where there are none, on the first of the profile (MemoryConstants::machine names it); the
 // book's where the profile has none at all.
 MemoryConstants memory_constants(const Stack& stack, std::string_view machine);
 

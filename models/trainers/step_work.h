@@ -30,7 +30,7 @@ struct StepWork {
   Recompute recompute = Recompute::none;
   double gradient_bytes = 4;                    // per parameter
   double peak_flops = 0;                        // of the dtype
-  double memory_bandwidth = 0;                  // bytes/s, as the data sheet says
+  double memory_bandwidth = 0;                  // bytes/s, of the data sheet
   double all_reduce_bytes_per_s = 0;            // the run's own test inside the node; 0: none
   double port_bandwidth = 0, port_latency = 0;  // bytes/s that one GPU's port sustains, s; 0: none known
 };

@@ -15,7 +15,7 @@ namespace slipway::scenarios {
 
 struct AnswerKey {
   std::string name, unit, meaning;
-  bool optional = false;  // present only when the meaning says so
+  bool optional = false;  // present only in the cases that its meaning names
 };
 
 struct AnswerKeys {

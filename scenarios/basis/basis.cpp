@@ -68,7 +68,7 @@ constexpr std::array choices{
 };
 
 bool takes_part(const PublishedRow& row, FittedOf of) {
-  if (of == FittedOf::memory) return tells_of_memory(row) && has_memory_constants(row);
+  if (of == FittedOf::memory) return has_memory_result(row) && has_memory_constants(row);
   return row.unpriceable.empty() && exclusion_of(row) == Exclusion::none;
 }
 
@@ -308,7 +308,7 @@ std::string basis_text(const Basis& basis) {
   Basis once = basis;
   std::erase_if(once.memory_outside, [&](const OutsideFit& each) {
     return std::any_of(basis.outside.begin(), basis.outside.end(),
-                       [&](const OutsideFit& told) { return told.what == each.what; });
+                       [&](const OutsideFit& printed) { return printed.what == each.what; });
   });
   return basis_text({once}, "");
 }
@@ -340,8 +340,8 @@ std::string basis_text(const std::vector<Basis>& points, const char* noun) {
     text += "Outside the runs that " + trainer + " was fitted to: " + counted(tally) + ".\n";
   for (auto& [trainer, tally] : memory) {
     std::erase_if(tally.entries, [&](const auto& entry) {
-      const auto& told = outside[trainer].entries;
-      return std::find(told.begin(), told.end(), entry) != told.end();
+      const auto& printed = outside[trainer].entries;
+      return std::find(printed.begin(), printed.end(), entry) != printed.end();
     });
     if (!tally.entries.empty())
       text += "Outside the runs that the memory of " + trainer + " was fitted to: " + counted(tally) + ".\n";

@@ -29,12 +29,12 @@ namespace slipway::scenarios {
 namespace {
 
 // Rank 0's standard output is the run's. Lines of other ranks, and all error lines, get the rank's number in front.
-// `told` gets the first cause of a failure in these lines.
-LaunchOptions passing_output_of(const ExecuteRequest& request, SetAside& earlier, std::string& told) {
+// `cause` becomes the first cause of a failure in these lines.
+LaunchOptions passing_output_of(const ExecuteRequest& request, SetAside& earlier, std::string& cause) {
   LaunchOptions options;
-  options.line = [&request, &earlier, &told](int rank, std::string_view line, bool is_error) {
+  options.line = [&request, &earlier, &cause](int rank, std::string_view line, bool is_error) {
     if (rank == 0 && !is_error && line.starts_with("step ")) earlier.drop();
-    if (is_error && told.empty()) told = told_cause(line);
+    if (is_error && cause.empty()) cause = cause_in(line);
     std::ostream& to = is_error || request.json ? request.err : request.out;
     const std::string own = "rank " + std::to_string(rank) + " ";
     if ((rank != 0 || is_error) && !line.starts_with(own)) to << '[' << own.substr(0, own.size() - 1) << "] ";
@@ -51,8 +51,8 @@ std::string write_bundle_to(const std::string& path, const ExecuteRequest& reque
 }
 
 // If ranks first_rank to last_rank did not finish: prints why, and what is left of them.
-int told_failure(const ExecuteRequest& request, const LaunchResult& result, const std::string& told, int first_rank,
-                 int last_rank, SetAside& earlier) {
+int report_failure(const ExecuteRequest& request, const LaunchResult& result, const std::string& cause, int first_rank,
+                   int last_rank, SetAside& earlier) {
   if (!result.interrupted && !result.first_failure) {
     earlier.drop();
     return status_done;
@@ -64,7 +64,7 @@ int told_failure(const ExecuteRequest& request, const LaunchResult& result, cons
   request.err << "slipway execute: "
               << (result.interrupted
                       ? "interrupted (Ctrl-C, SIGINT, SIGTERM or SIGHUP); all ranks that were started here have ended"
-                      : first_cause(result, request.folder, told))
+                      : first_cause(result, request.folder, cause))
               << '\n'
               << (earlier.put_back()
                       ? "no step was completed; the files of the earlier run in " + request.folder + " are there again"
@@ -80,7 +80,7 @@ void wait_for_the_others(const ExecuteRequest& request, int ranks) {
 }
 
 // Prints the checkpoints that the run leaves behind.
-void tell_abandoned(const SetAside& earlier, std::ostream& err) {
+void print_abandoned(const SetAside& earlier, std::ostream& err) {
   for (const std::string& checkpoint : earlier.abandoned())
     err << "note: a later checkpoint of another course is kept as " << checkpoint << '\n';
 }
@@ -105,15 +105,15 @@ int merge_only(const ExecuteRequest& request) {
 int start_and_merge(const ExecuteRequest& request, const std::string& program) {
   const int ranks = rank_count(request.prepared.graph.step.layout);
   SetAside earlier(request.folder, 0, ranks - 1, goes_on_from(request));
-  tell_abandoned(earlier, request.err);
+  print_abandoned(earlier, request.err);
   const std::string bundle = write_bundle_to(bundle_path(request.folder), request);
-  std::string told;
+  std::string cause;
   const LaunchResult result =
       launch(local_ranks(program, request.arguments(bundle), ranks, request.ranks_per_process(), request.folder),
-             passing_output_of(request, earlier, told));
+             passing_output_of(request, earlier, cause));
   if (result.first_failure)
     remove_partial_checkpoints(request.folder);  // frees space for losses.csv, because the disk may be full of them
-  const int status = told_failure(request, result, told, 0, ranks - 1, earlier);
+  const int status = report_failure(request, result, cause, 0, ranks - 1, earlier);
   return status == status_done ? merge_and_report(request) : status;
 }
 
@@ -122,15 +122,15 @@ int start_and_merge(const ExecuteRequest& request, const std::string& program) {
 int join_and_merge(const ExecuteRequest& request, const std::string& program, const JoinedRank& joined) {
   const int each = request.ranks_per_process(), first = joined.rank * each, last = first + each - 1;
   SetAside earlier(request.folder, first, last, goes_on_from(request));
-  tell_abandoned(earlier, request.err);
+  print_abandoned(earlier, request.err);
   const std::string bundle = write_bundle_to(bundle_path(request.folder, first), request);
   std::vector<std::string> command = request.arguments(bundle);
   command.insert(command.begin(), program);
   for (const std::string& word : sharing_arguments(each)) command.push_back(word);
-  std::string told;
+  std::string cause;
   const LaunchResult result =
-      launch({{first, command, {}, error_path(request.folder, first)}}, passing_output_of(request, earlier, told));
-  const int status = told_failure(request, result, told, first, last, earlier);
+      launch({{first, command, {}, error_path(request.folder, first)}}, passing_output_of(request, earlier, cause));
+  const int status = report_failure(request, result, cause, first, last, earlier);
   for (int rank = first; rank <= last; ++rank) mark_done(request.folder, rank, status);
   if (status != status_done || first != 0) return status;
   wait_for_the_others(request, rank_count(request.prepared.graph.step.layout));
@@ -167,7 +167,7 @@ void refuse_other_world(const JoinedRank& joined, const Scenario& scenario) {
 }
 
 // Prints a headline in front of the run's own lines. `is_complete`: only the trace is missing.
-void tell_beginning(const ExecuteRequest& request, const std::string& program, bool is_complete) {
+void print_beginning(const ExecuteRequest& request, const std::string& program, bool is_complete) {
   const PreparedStep& prepared = request.prepared;
   const Run& run = prepared.scenario.run;
   std::ostream& talk = request.json ? request.err : request.out;
@@ -237,7 +237,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   if (options.has("confirm") && reports)
     for (std::size_t i = 0; i <= larger.size(); ++i)
       request.predicted.push_back(prediction_of(prepared_of_program(request, i), err));
-  if (reports) tell_beginning(request, program, unmerged.has_value());
+  if (reports) print_beginning(request, program, unmerged.has_value());
   if (unmerged) return merge_only(request);
   return joined ? join_and_merge(request, program, *joined) : start_and_merge(request, program);
 }

@@ -72,7 +72,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   ::dup2(errors, STDERR_FILENO);
   ::execve(arguments[0], arguments, environment);
   const int reason = errno;
-  [[maybe_unused]] const auto told = ::write(failure, &reason, sizeof reason);
+  [[maybe_unused]] const auto written = ::write(failure, &reason, sizeof reason);
   ::_exit(127);
 }
 

@@ -94,7 +94,7 @@ std::optional<JoinedRank> joined_rank(const std::function<const char*(const char
                     launcher->name};
 }
 
-std::string first_cause(const LaunchResult& result, const std::string& folder, const std::string& told) {
+std::string first_cause(const LaunchResult& result, const std::string& folder, const std::string& reported) {
   std::ifstream file(verdict_path(folder));
   int rank = 0;
   std::string cause;
@@ -110,11 +110,11 @@ std::string first_cause(const LaunchResult& result, const std::string& folder, c
   }
   if (!result.first_failure) return "";
   // Who ended first need not have failed first, and a full disk takes no verdict.
-  const bool says_little = result.first_failure->signal == 0 && result.first_failure->message.empty();
-  return says_little && !told.empty() ? told : describe(*result.first_failure);
+  const bool is_only_a_status = result.first_failure->signal == 0 && result.first_failure->message.empty();
+  return is_only_a_status && !reported.empty() ? reported : describe(*result.first_failure);
 }
 
-std::string told_cause(std::string_view line) {
+std::string cause_in(std::string_view line) {
   constexpr std::string_view rank = "rank ", failed = " failed: ", stops = " stops: ";
   if (!line.starts_with(rank)) return "";
   const std::string_view after = line.substr(std::min(line.find_first_not_of("0123456789", rank.size()), line.size()));

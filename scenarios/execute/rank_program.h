@@ -35,11 +35,11 @@ struct JoinedRank {
 std::optional<JoinedRank> joined_rank(const std::function<const char*(const char*)>& variable);
 
 // The first rank that failed, with its cause. The ranks' common verdict (FOLDER/failure, "rank cause") comes first,
-// because ranks may end in another order than they failed. Without one, it is the launcher's first failure, or `told`
-// (from told_cause) where that is only an exit status: a full disk takes no verdict.
-std::string first_cause(const LaunchResult& result, const std::string& folder, const std::string& told = "");
+// because ranks may end in another order than they failed. Without one, it is the launcher's first failure, or
+// `reported` (from cause_in) where that is only an exit status: a full disk takes no verdict.
+std::string first_cause(const LaunchResult& result, const std::string& folder, const std::string& reported = "");
 
 // "rank 1 failed: CAUSE" from a rank's error line, also from "rank 0 stops: rank 1 failed: CAUSE"; otherwise empty.
-std::string told_cause(std::string_view line);
+std::string cause_in(std::string_view line);
 
 }  // namespace slipway::scenarios

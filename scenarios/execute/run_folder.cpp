@@ -303,8 +303,8 @@ std::optional<int> unmerged_from(const std::string& folder, int ranks, int steps
 }
 
 void write_losses_csv(const std::string& folder) {
-  std::vector<std::string> told_when_merged;
-  write_losses_csv(losses_csv_path(folder), read_losses(folder, told_when_merged));
+  std::vector<std::string> printed_when_merged;
+  write_losses_csv(losses_csv_path(folder), read_losses(folder, printed_when_merged));
 }
 
 MergedRun merged_run(const std::string& folder, int ranks, int steps) {

@@ -26,7 +26,7 @@ int nodes_in_use(const Scenario& scenario) {
   return static_cast<int>(nodes.size());
 }
 
-bool says_interval(const Scenario& scenario) {
+bool has_interval(const Scenario& scenario) {
   return scenario.faults.checkpoint_interval > 0 || scenario.run.checkpoint_steps > 0;
 }
 
@@ -161,7 +161,7 @@ FaultyTraining training_of(const Scenario& scenario, double step_s) {
   if (!faults.checkpoint_cost)
     missing("run.checkpoint_cost",
             "the time that a checkpoint stops training, for example --set 'run.checkpoint_cost=30 s'");
-  if (!says_interval(scenario) && !at_random)
+  if (!has_interval(scenario) && !at_random)
     missing("run.checkpoint_interval",
             "it where failures are planned and not drawn, for example --set 'run.checkpoint_interval=1 h'");
   training.step_s = step_s;
@@ -192,7 +192,7 @@ GoodputAnswer goodput_of(const Scenario& scenario, double step_s, double days, i
   answer.training = training_of(scenario, step_s);
   answer.horizon_s = days * day_s;
   answer.tokens_per_s = tokens_per_step(scenario) / step_s;
-  answer.interval_is_given = says_interval(scenario);
+  answer.interval_is_given = has_interval(scenario);
   if (answer.training.node_mtbf_s > 0) {
     answer.daly_interval_s = daly_interval_s(answer.training.mtbf_s(), answer.training.checkpoint_s);
     answer.young_interval_s = young_interval_s(answer.training.mtbf_s(), answer.training.checkpoint_s);

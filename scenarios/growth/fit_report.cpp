@@ -193,8 +193,8 @@ Description<FittedDynamic> parameter_keys(std::size_t submissions) {
       .key("unit", "text", "of the value; empty: none", &FittedDynamic::unit)
       .key("value", "its own", "as fitted", &FittedDynamic::value)
       .wide_column("fitted", [](const FittedDynamic& parameter) { return value_text(parameter, parameter.value); })
-      .key("told", "bool", "true if it is known within a factor of three either way; false without an interval",
-           &FittedDynamic::told)
+      .key("sure", "bool", "true if it is known within a factor of three either way; false without an interval",
+           &FittedDynamic::is_known)
       .key("interval", "list",
            "[least, most], 95 %, jackknife over submissions, if floor and noise_exponent are right; absent "
            "with fewer than three, or where the others of one cannot be fitted",
@@ -306,7 +306,7 @@ std::string parameters_text(const FitAnswer& answer) {
           "nats, noise scale {}; the intervals hold if these are right\n",
           answer.fit.dynamics.noise_loss, answer.assumed.floor, power_text(answer.assumed.noise_exponent));
   for (const FittedDynamic& parameter : answer.fit.parameters)
-    if (parameter.interval && !parameter.told())
+    if (parameter.interval && !parameter.is_known())
       text += "  these curves do not determine the " + parameter.name +
               ": its interval is wider than a factor of three either way\n";
   return text;
@@ -378,9 +378,10 @@ std::string headline_text(const FitAnswer& answer) {
   if (noise.interval && !answer.by_rate.empty())
     how_sure += ", with the runs of one learning rate " + range_text(*answer.noise_range);
   const std::string text =
-      noise.told() ? fmt::format("Noise scale {} ({}): a step with this batch gets half as far as a noiseless one.",
-                                 value, how_sure)
-                   : fmt::format("These curves do not determine the noise scale (fitted: {}; {}).", value, how_sure);
+      noise.is_known()
+          ? fmt::format("Noise scale {} ({}): a step with this batch gets half as far as a noiseless one.", value,
+                        how_sure)
+          : fmt::format("These curves do not determine the noise scale (fitted: {}; {}).", value, how_sure);
   return text + fmt::format(" Median error of {} losses: {:.2g} nats.\n\n",
                             readable_count(static_cast<double>(answer.fit.points)), answer.fit.error);
 }

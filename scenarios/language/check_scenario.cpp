@@ -190,7 +190,7 @@ void check_batch(Settings& settings, const Scenario& scenario, const std::string
 
 void check_stages_of_growth(Settings& settings, const Scenario& scenario) {
   const std::vector<BatchStage>& stages = scenario.growth.stages;
-  if (static_cast<int>(stages.size()) != settings.length("training.growth.stages")) return;  // told already
+  if (static_cast<int>(stages.size()) != settings.length("training.growth.stages")) return;  // reported already
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const std::string path = "training.growth.stages." + std::to_string(i);
     if (scenario.growth.largest > 0 && stages[i].batch > scenario.growth.largest)

@@ -5,7 +5,7 @@
 //     tensor: 8
 //
 // Everything after this file works on Value; yaml-cpp stays in document.cpp. Nothing is interpreted
-// here: a scalar keeps its text, and the table of keys (keys.h) says what it must be.
+// here: a scalar keeps its text, and the table of keys (keys.h) defines what it must be.
 // Guarded by tests/scenarios/document_test.cpp: lines, duplicate keys, syntax errors, round trip of to_yaml.
 #pragma once
 

@@ -181,7 +181,7 @@ bool load_speed(Settings& settings, const std::string& path, const std::vector<N
   return false;
 }
 
-// Where nobody says it, messages to other rails move inside the node if they can.
+// Where the scenario does not set it, messages to other rails move inside the node if they can.
 bool nodes_have_a_fabric(const Settings& settings) {
   for (int i = 0; i < settings.length("cluster.fabrics"); ++i)
     if (settings.text("cluster.fabrics." + std::to_string(i) + ".scope") == "node") return true;

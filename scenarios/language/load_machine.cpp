@@ -30,8 +30,8 @@ Machine machine_of(const Settings& settings) {
   return machine;
 }
 
-// Data sheets tell these of a GPU. Of a CPU's ranks nobody does: `slipway calibrate` measures them, and
-// until then pricing refuses.
+// Data sheets have these of a GPU, but not of a CPU's ranks. `slipway calibrate` measures those; until then
+// pricing refuses.
 void require_rates(Settings& settings) {
   if (!settings.good({"cores"}) || settings.integer("cores") > 0) return;
   for (const char* key : {"peak_flops", "memory_bandwidth"}) {

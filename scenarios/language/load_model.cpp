@@ -240,7 +240,7 @@ struct Field {
 struct Dialect {
   std::string_view type, family;
   std::vector<Field> fields;
-  std::string_view feature = {};  // of ours, that it has without a field that says so
+  std::string_view feature = {};  // of ours, that it has without a field for it
 };
 
 const std::vector<Field> llama_fields = {{"layers", "num_hidden_layers"},

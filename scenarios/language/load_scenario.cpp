@@ -226,7 +226,7 @@ void write_resolved(Settings& settings, Scenario& scenario) {
   scenario.own_fabrics = settings.given("cluster.fabrics");
   Value fabrics;
   fabrics.kind = Value::Kind::list;
-  for (const Fabric& fabric : scenario.cluster.fabrics)  // inside GPUs: ranks_per_gpu says it
+  for (const Fabric& fabric : scenario.cluster.fabrics)  // those inside GPUs follow from ranks_per_gpu
     if (fabric.scope != Fabric::Scope::gpu) fabrics.items.push_back(fabric_value(fabric));
   if (!fabrics.items.empty()) settings.set("cluster.fabrics", std::move(fabrics));
   const Value whole = settings.completed();

@@ -45,7 +45,7 @@ struct GrowthChoice {
   std::string source;                         // of the dynamics
   std::vector<int> fitted_batches;            // least and most, sequences; empty: not given
   double fitted_loss = 0;                     // the lowest
-  std::vector<std::string> missing_dynamics;  // keys without which `dynamics` says nothing
+  std::vector<std::string> missing_dynamics;  // keys that `dynamics` needs and that are not given
   double noise_least = 0, noise_most = 0;     // tokens
 };
 

@@ -147,7 +147,7 @@ Value Settings::completed() const { return sorted(root_, table_, ""); }
 
 namespace {
 
-// A maximum that is nobody's own goes without saying in `allowed`, but not to who exceeds it.
+// `allowed` omits a maximum that is only the type's. The error about a number above it prints it.
 std::string out_of_range(const Key& key, const std::string& number, bool is_above) {
   if (!is_above || key.max < largest_int64) return number + " is out of range";
   const std::string most =

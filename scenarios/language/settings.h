@@ -39,7 +39,7 @@ class Settings {
 
   // Where the value, or the deepest part of its path that exists, was written.
   Origin origin(std::string_view path) const;
-  // One error at that place. `message` says what is wrong and what is allowed.
+  // One error at that place. `message` names the problem and what is allowed.
   void refuse(std::string_view path, std::string message, std::string remedy);
   void spoil(std::string_view path) { bad_.insert(std::string(path)); }
 

@@ -227,7 +227,7 @@ const Description<Answer>& description() {
   return description;
 }
 
-void tell_what_execute_refuses(const PlanAnswer& answer, std::ostream& out) {
+void print_what_execute_refuses(const PlanAnswer& answer, std::ostream& out) {
   if (answer.result.best.empty()) return;
   Run run = answer.scenario.run;
   run.data = "chosen later";
@@ -248,7 +248,7 @@ int print_text(const PlanAnswer& answer, std::ostream& out, std::ostream& err) {
     if (launch && launch->row > 0) out << " (row 1; the arguments below are those of row " << launch->row + 1 << ")";
     out << "\n";
   }
-  if (answer.file) tell_what_execute_refuses(answer, out);
+  if (answer.file) print_what_execute_refuses(answer, out);
   if (launch) print_launch(answer, *launch, out);
   return status_of(answer, err);
 }

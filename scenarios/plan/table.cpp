@@ -205,8 +205,8 @@ class Table {
           (next == columns_.end() || at->shown.spared < next->shown.spared))
         next = at;
     if (next == columns_.end()) return false;
-    std::string& told = next->shown.is_choice ? common_ : left_out_;
-    told += (told.empty() ? "" : ", ") + std::string(next->shown.heading) +
+    std::string& list = next->shown.is_choice ? common_ : left_out_;
+    list += (list.empty() ? "" : ", ") + std::string(next->shown.heading) +
             (next->shown.is_choice ? " " + next->cells.front() : "");
     columns_.erase(next);
     return true;

@@ -58,7 +58,7 @@ double counted_flops(const PublishedRow& row, double sequences) {
 }
 
 // Chunks in the table; 0: to be assumed.
-int told_chunks(const Cells& cells) {
+int chunks_in(const Cells& cells) {
   for (const char* column : {"chunks", "interleave"})
     if (!cells.empty(column)) return cells.count(column);
   return 0;
@@ -75,7 +75,7 @@ void read_megatron_scaling(const Cells& cells, PublishedRow& row) {
   if (!cells.empty("sequence_parallel")) row.step.layout.sequence_parallel = cells.flag("sequence_parallel");
   const std::int64_t batch = cells.integer("global_batch");
   row.group = row.choice = row.table = row.step.model->name;
-  row.step.layout.chunks = told_chunks(cells);
+  row.step.layout.chunks = chunks_in(cells);
   if (cells.empty("micro_batch"))
     set_tuned_micro_batch(row, batch, set_micro_batch);
   else

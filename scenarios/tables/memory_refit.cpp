@@ -16,7 +16,7 @@ const StackMemory* memory_of(const PublishedRow& row) {
 
 }  // namespace
 
-bool tells_of_memory(const PublishedRow& row) {
+bool has_memory_result(const PublishedRow& row) {
   return row.unpriceable.empty() && (row.status == RowStatus::ok || row.status == RowStatus::out_of_memory);
 }
 

@@ -31,7 +31,7 @@ class MemoryRefit {
 };
 
 // True for a row that fitted or ran out of memory.
-bool tells_of_memory(const PublishedRow& row);
+bool has_memory_result(const PublishedRow& row);
 bool has_memory_constants(const PublishedRow& row);
 
 }  // namespace slipway::scenarios

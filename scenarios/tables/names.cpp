@@ -68,12 +68,12 @@ std::string machine_named(std::string_view column, const std::string& written, c
 void set_machine(PublishedRow& row, const Cells& cells, const std::vector<std::string>& usual) {
   const std::string& written = cells.text("gpu");
   row.machine = machine_named("gpu", written, usual);
-  bool told = false;
+  bool is_clear = false;
   try {
-    told = machine_named("gpu", written) == row.machine;
+    is_clear = machine_named("gpu", written) == row.machine;
   } catch (const CellError&) {
   }
-  if (!told) assume(row, "gpu " + written + " is " + row.machine + ", as in its authors' other runs");
+  if (!is_clear) assume(row, "gpu " + written + " is " + row.machine + ", as in its authors' other runs");
 }
 
 // Names of Llamas in tables, as files of models/model/library. Llama 3 and 3.1 have the same shapes. The first Llama

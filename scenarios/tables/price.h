@@ -1,4 +1,4 @@
-// What Slipway says of a run that somebody measured: step time, memory, verdict; or why it cannot say.
+// The prediction of a run that somebody measured: step time, memory, verdict; or why there is none.
 //
 //   row ──► StepWork ──► TimeModel::seconds(constants of the row's trainer on its machine)   step_s
 //       └─► MemoryInput ──► StageTerms ──► MemoryConstants of the same                       fits, fits_cautious

@@ -51,7 +51,7 @@ std::vector<double> layers_by_cost(const MemoryInput& input) {
   return layers;
 }
 
-// The peaks that nanotron's runs reserved tell: where the run's own all-reduce test reached 440 GB/s
+// This follows from the peaks that nanotron's runs reserved: where the run's own all-reduce test reached 440 GB/s
 // (another environment; the median of the tests is 457 there, 423 elsewhere), layers keep gathered inputs
 // on any number of stages; elsewhere only on more than two, since the repair of the pipeline.
 Gathered gathered_by_nanotron(const PublishedRow& row) {

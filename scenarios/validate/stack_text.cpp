@@ -59,16 +59,16 @@ std::string fitted_constants_text(const std::vector<Validation>& validations) {
   std::map<std::string, std::string> times, memories;
   for (const Validation& validation : validations) {
     Sets<RefitRow> timed;
-    Sets<const PublishedRow*> told;
+    Sets<const PublishedRow*> judged;
     for (const RowResult& result : validation.rows) {
       const auto key = std::pair(result.row->trainer, result.row->machine);
       if (result.exclusion == Exclusion::none && result.price.step_s > 0) timed[key].push_back({result.row, true});
-      if (result.price.memory && tells_of_memory(*result.row) && has_memory_constants(*result.row))
-        told[key].push_back(result.row);
+      if (result.price.memory && has_memory_result(*result.row) && has_memory_constants(*result.row))
+        judged[key].push_back(result.row);
     }
     const std::string& file = validation.table->file;
     for (const auto& [key, rows] : timed) times[key.first] += time_text(key.second, rows, file);
-    for (const auto& [key, rows] : told) memories[key.first] += memory_text(key.second, rows, file);
+    for (const auto& [key, rows] : judged) memories[key.first] += memory_text(key.second, rows, file);
   }
   std::string text;
   for (const auto& [trainer, section] : times) {

@@ -148,7 +148,7 @@ Validation validate(const PublishedTable& table, bool refit_too) {
   for (auto& [key, results] : sets) refit(results);
   std::map<std::pair<std::string, std::string>, std::vector<RowResult*>> memories;
   for (RowResult& result : validation.rows) {
-    if (tells_of_memory(*result.row) && result.price.memory && has_memory_constants(*result.row))
+    if (has_memory_result(*result.row) && result.price.memory && has_memory_constants(*result.row))
       memories[{result.row->trainer, result.row->machine}].push_back(&result);
     else
       result.left_out_memory.fill(result.price.memory);  // no fit has seen it

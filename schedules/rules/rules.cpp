@@ -12,7 +12,7 @@ namespace {
 
 using Keys = std::vector<std::string_view>;
 
-// What a rule says of a key.
+// A refusal of a key, in words.
 struct Text {
   std::string problem, allowed, remedy;
 };
@@ -511,7 +511,7 @@ constexpr std::string_view model = "model", name = "schedule.name", slices = "sc
                            data = "layout.data", zero = "layout.zero", sequence_parallel = "layout.sequence_parallel",
                            optimizer = "run.optimizer.name", dtype = "run.dtype", sequence = "model.sequence";
 
-// The book. Rules stand in the order in which their refusals are told.
+// The book. Rules stand in the order in which their refusals are reported.
 const std::vector<Rule>& book() {
   static const std::vector<Rule> rules{
       {{"layout.expert"}, no_expert_parallelism},

@@ -21,17 +21,17 @@ struct Asked {
   long group = 0;  // of NCCL; calls of one group start together
 };
 // Per communicator and member.
-using Told = std::map<std::string, std::map<int, std::vector<Asked>>>;
+using NcclCalls = std::map<std::string, std::map<int, std::vector<Asked>>>;
 
-Told told_to_nccl(const OnDouble& run) {
-  Told told;
+NcclCalls nccl_calls(const OnDouble& run) {
+  NcclCalls calls;
   for (const std::string& name : run.files("nccl.")) {
     const std::size_t dot = name.rfind('.');
     std::ifstream file(run.folder + "/calls/" + name);
-    std::vector<Asked>& lines = told[name.substr(0, dot)][std::stoi(name.substr(dot + 1))];
+    std::vector<Asked>& lines = calls[name.substr(0, dot)][std::stoi(name.substr(dot + 1))];
     for (Asked a; file >> a.what >> a.elements >> a.type >> a.peer >> a.group;) lines.push_back(a);
   }
-  return told;
+  return calls;
 }
 
 std::string text_of(const Asked& asked) {
@@ -68,9 +68,9 @@ TEST(CudaCalls, MembersAskNcclForTheSameMessagesInTheSameOrder) {
     SCOPED_TRACE(input.schedule + ", pipeline " + std::to_string(input.layout.pipeline));
     const OnDouble run = run_on_double(bundle_of(input, 2, Dtype::bfloat16), 2);
     expect_success(run);
-    const Told told = told_to_nccl(run);
-    EXPECT_THAT(told, Not(IsEmpty()));
-    for (const auto& [communicator, members] : told) {
+    const NcclCalls calls = nccl_calls(run);
+    EXPECT_THAT(calls, Not(IsEmpty()));
+    for (const auto& [communicator, members] : calls) {
       ASSERT_EQ(members.size(), 2u) << communicator;
       EXPECT_EQ(collectives(members.at(0)), collectives(members.at(1))) << communicator;
       for (const int sender : {0, 1})
@@ -84,7 +84,7 @@ TEST(CudaCalls, MembersAskNcclForTheSameMessagesInTheSameOrder) {
 TEST(CudaCalls, AroundARingEverySendIsStartedTogetherWithItsReceive) {
   const OnDouble run = run_on_double(bundle_of(ring({.context = 2}), 2, Dtype::bfloat16), 2);
   expect_success(run);
-  for (const auto& [communicator, members] : told_to_nccl(run)) {
+  for (const auto& [communicator, members] : nccl_calls(run)) {
     for (const auto& [member, all] : members) {
       std::map<long, std::vector<std::string>> groups;
       for (const Asked& asked : all)
@@ -136,8 +136,8 @@ TEST(CudaCalls, TheHostWaitsForTheEndOfAStepAndForTasksThatLieFarBack) {
       const auto tasks = static_cast<long>(lane.tasks.size()), behind = 2 * tasks - static_cast<long>(tasks_ahead);
       expected += 1 + std::clamp(behind, 0L, tasks);
     }
-    const long told = waits(longer, processes) - waits(bundle_of(input, few, Dtype::bfloat16), processes);
-    EXPECT_EQ(told, (more - few) * expected) << processes << " processes, tensor " << degrees.tensor;
+    const long more_waits = waits(longer, processes) - waits(bundle_of(input, few, Dtype::bfloat16), processes);
+    EXPECT_EQ(more_waits, (more - few) * expected) << processes << " processes, tensor " << degrees.tensor;
   }
 }
 

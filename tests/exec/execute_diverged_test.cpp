@@ -66,20 +66,20 @@ TEST(LossReporter, EndsTheRunWhereTheLossIsFiniteButTheGradientIsNot) {
   const std::string folder = temporary_folder().path("reported");
   std::filesystem::create_directories(folder);
   MemoryStore store;
-  std::string told;
+  std::string reported;
   LossReporter losses(bundle, 0, {}, folder, store.connect(), [&](const std::string& where) {
     try {
       throw;
     } catch (const std::exception& error) {
-      told = where + ": " + error.what();
+      reported = where + ": " + error.what();
     }
   });
   losses.step_ended({{0, 0, 8}, 8, 5.25, 0, std::nullopt, 1.0});
   losses.step_ended({{1, 8, 8}, 8, 1.25e57, 0, std::nullopt, std::numeric_limits<double>::infinity()});
   losses.step_ended({{2, 16, 8}, 8, 5.25, 0, std::nullopt, 1.0});
   losses.finish();
-  EXPECT_THAT(told, HasSubstr("step 2, end of the step: the training has diverged: the loss is 1.2500e+57, but "
-                              "the gradient's norm is inf;"));
+  EXPECT_THAT(reported, HasSubstr("step 2, end of the step: the training has diverged: the loss is 1.2500e+57, but "
+                                  "the gradient's norm is inf;"));
   EXPECT_THAT(text_of_file(losses_path(folder)),
               AllOf(HasSubstr("\n1 16 1.2"), HasSubstr("e+57 "), Not(HasSubstr("\n2 "))));
 }

@@ -157,10 +157,10 @@ TEST(WorkerNorms, OfChimeraAreThoseOfItsCopies) {
 TEST(WorkerNorms, AreRefusedWhereNoWorkersGradientIsEverThere) {
   const auto why = [](Step step) {
     step.worker_norms = true;
-    std::string told;
-    for (const Refusal& refusal : refusals(step)) told += text_of(refusal);
-    EXPECT_EQ(told.empty(), legal(step));
-    return told;
+    std::string reasons;
+    for (const Refusal& refusal : refusals(step)) reasons += text_of(refusal);
+    EXPECT_EQ(reasons.empty(), legal(step));
+    return reasons;
   };
   const auto of = [](const Degrees& degrees, bool tied = false) { return with_layout(tiny_llama(2, tied), degrees); };
   EXPECT_EQ(why(of({.data = 2})), "");

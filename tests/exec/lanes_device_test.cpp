@@ -211,14 +211,15 @@ class AnErrorOfTheDevice : public testing::TestWithParam<BreakingCase> {};
 // The other lane hangs, as it would for a peer that is never notified, until the hook runs.
 TEST_P(AnErrorOfTheDevice, IsToldOnceWithItsPlaceWhileOtherLanesHang) {
   BreakingDevice device(GetParam().at);
-  std::atomic<bool> told{false};
+  std::atomic<bool> notified{false};
   std::vector<std::string> places;
   LaneHooks hooks;
   hooks.device = &device;
   hooks.perform = [&](TaskId task, int step) {
     if (std::pair(task, step) == GetParam().armed_in) device.arm();
-    for (int i = 0; task == 2 && !told && i < 10'000; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    EXPECT_TRUE(task != 2 || told) << "nobody was told for 10 s";
+    for (int i = 0; task == 2 && !notified && i < 10'000; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(task != 2 || notified) << "the hook did not run for 10 s";
     device.start([] {});
   };
   hooks.lane_broke = [&](const std::string& where) {
@@ -227,7 +228,7 @@ TEST_P(AnErrorOfTheDevice, IsToldOnceWithItsPlaceWhileOtherLanesHang) {
     } catch (const std::runtime_error& error) {
       places.push_back(where + ": " + error.what());
     }
-    told = true;
+    notified = true;
   };
   // Tasks 0 and 1 of the compute lane, the second after task 3 of another one; task 2 hangs on a third. Task 3 comes
   // after task 0. Otherwise its lane would be steps ahead, and a finished task needs no wait.

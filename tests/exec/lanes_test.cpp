@@ -297,22 +297,22 @@ TaskGraph window_of_two() {
 
 TEST(LanesOfWindows, TellTheEndsOfBothStepsButNotOfWhatFillsBubbles) {
   const TaskGraph graph = window_of_two();
-  std::vector<std::vector<std::int64_t>> told;
+  std::vector<std::vector<std::int64_t>> reported;
   LaneHooks hooks;
   hooks.perform = [](TaskId, int) { std::this_thread::sleep_for(std::chrono::microseconds(200)); };
   hooks.step_ends = [&](int step, const std::vector<std::int64_t>& ends) {
-    EXPECT_EQ(step, static_cast<int>(told.size()));
-    told.push_back(ends);
+    EXPECT_EQ(step, static_cast<int>(reported.size()));
+    reported.push_back(ends);
   };
   LaneRunner runner(graph, 0, 3, std::move(hooks));
   runner.run();
   std::map<std::pair<int, TaskId>, LaneStamp> stamps;
   for (const LaneStamp& stamp : runner.stamps()) stamps[{stamp.step, stamp.task}] = stamp;
-  ASSERT_EQ(told.size(), 3U);
+  ASSERT_EQ(reported.size(), 3U);
   for (int window = 0; window < 3; ++window) {
-    ASSERT_EQ(told[window].size(), 2U);
-    EXPECT_EQ(told[window][0], stamps.at({window, 2}).end_ns);
-    EXPECT_EQ(told[window][1], stamps.at({window, 5}).end_ns);
+    ASSERT_EQ(reported[window].size(), 2U);
+    EXPECT_EQ(reported[window][0], stamps.at({window, 2}).end_ns);
+    EXPECT_EQ(reported[window][1], stamps.at({window, 5}).end_ns);
   }
 }
 

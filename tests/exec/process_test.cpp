@@ -47,7 +47,7 @@ void wait_until_ended(const ProcessIdentity& process) {
   const int descriptor = descriptor_of(process);
   ASSERT_GE(descriptor, 0);
   pollfd event{descriptor, POLLIN, 0};
-  EXPECT_EQ(poll(&event, 1, 10000), 1) << "the descriptor must tell the end";
+  EXPECT_EQ(poll(&event, 1, 10000), 1) << "the descriptor must report the end";
   close(descriptor);
 }
 

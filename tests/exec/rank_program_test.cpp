@@ -111,12 +111,12 @@ TEST_F(FirstCause, OfARankThatWeHadToEndIsWhatTheOthersSayOfItUnlessThatIsOurSig
 }
 
 TEST_F(FirstCause, WithoutAVerdictIsWhatARankSaidBeforeWhoEndedFirst) {
-  EXPECT_EQ(told_cause("step 3/8  loss 5.1"), "");
-  EXPECT_EQ(told_cause("rank 12 stops: rank 0 failed: no space"), "rank 0 failed: no space");
-  const std::string told = told_cause("rank 0 failed: no space");
-  EXPECT_EQ(first_cause(ended({{1, 1, 0, false, ""}}), path(""), told), "rank 0 failed: no space");
-  EXPECT_EQ(first_cause(ended({{1, -1, 9, false, ""}}), path(""), told), "rank 1 was killed by signal 9 (Killed)");
-  EXPECT_EQ(first_cause(ended({{1, 2, 0, false, "no bundle"}}), path(""), told),
+  EXPECT_EQ(cause_in("step 3/8  loss 5.1"), "");
+  EXPECT_EQ(cause_in("rank 12 stops: rank 0 failed: no space"), "rank 0 failed: no space");
+  const std::string reported = cause_in("rank 0 failed: no space");
+  EXPECT_EQ(first_cause(ended({{1, 1, 0, false, ""}}), path(""), reported), "rank 0 failed: no space");
+  EXPECT_EQ(first_cause(ended({{1, -1, 9, false, ""}}), path(""), reported), "rank 1 was killed by signal 9 (Killed)");
+  EXPECT_EQ(first_cause(ended({{1, 2, 0, false, "no bundle"}}), path(""), reported),
             "rank 1 ended with exit status 2: no bundle");
 }
 

@@ -30,7 +30,7 @@ TEST(TransportWatch, TellsOnceWhichCommunicatorBrokeAndWhy) {
   auto own = std::make_unique<Silent>();
   Silent& silent = *own;
   transports[2] = std::move(own);
-  std::promise<std::string> told;
+  std::promise<std::string> reported;
   std::atomic<int> times{0};
   const TransportWatch watch(
       transports, {"tp", "dp", "pp"},
@@ -39,12 +39,12 @@ TEST(TransportWatch, TellsOnceWhichCommunicatorBrokeAndWhy) {
         try {
           throw;
         } catch (const TransportError& error) {
-          told.set_value(error.what());
+          reported.set_value(error.what());
         }
       },
       soon);
   silent.is_broken = true;
-  EXPECT_EQ(told.get_future().get(), "communicator pp broke: NCCL reports an error");
+  EXPECT_EQ(reported.get_future().get(), "communicator pp broke: NCCL reports an error");
   std::this_thread::sleep_for(10 * soon);
   EXPECT_EQ(times, 1);
 }

@@ -54,15 +54,15 @@ TEST(LossCurves, TheIntervalOfScatteredCurvesHoldsTheTruth) {
   const Interval interval = fit.parameters.back().interval.value();
   EXPECT_LT(interval.least, noise_there);
   EXPECT_GT(interval.most, noise_there);
-  EXPECT_LT(interval.most / interval.least, 2) << "three batch sizes over a factor of 16 do tell the noise scale";
+  EXPECT_LT(interval.most / interval.least, 2) << "three batch sizes over a factor of 16 do determine the noise scale";
 }
 
 TEST(LossCurves, OfBatchesThatHardlyDifferTheNoiseScaleStaysUnknown) {
   const auto noise_by = [](const std::vector<std::int64_t>& batches) {
     return fit_with_intervals(curves_of(batches, 1e-3), {truth.floor, kaplan_noise_exponent}).parameters.back();
   };
-  EXPECT_TRUE(noise_by({512, 8192}).told());
-  EXPECT_FALSE(noise_by({512, 513}).told()) << "the prior alone would give it a value that looks sure";
+  EXPECT_TRUE(noise_by({512, 8192}).is_known());
+  EXPECT_FALSE(noise_by({512, 513}).is_known()) << "the prior alone would give it a value that looks sure";
 }
 
 TEST(LossCurves, ALeftOutBatchIsPredictedAndTheGuessThatKnowsNoBatchIsNot) {
@@ -100,7 +100,7 @@ TEST(LossCurves, LearningRatesThatDifferAreFittedByThemselves) {
   const Interval interval = fits[0].interval.value();
   EXPECT_LT(interval.least, truth.noise_tokens);
   EXPECT_GT(interval.most, truth.noise_tokens);
-  EXPECT_FALSE(fits[1].noise_tokens) << "one batch size tells none";
+  EXPECT_FALSE(fits[1].noise_tokens) << "one batch size determines none";
 }
 
 TEST(LossCurves, WhatAPartOfTheCurvesCannotTellIsUnknownAndTheRestIsTold) {

@@ -65,9 +65,9 @@ TEST(Basis, AProfileOfAFileIsNamedWithItsSourceOrWithThatItHasNone) {
     std::ofstream(folder + "/" + name) << text << provenance;
     return simulated({"cluster.machine=" + folder + "/" + name});
   };
-  EXPECT_THAT(simulated_on("told.yaml", "\nprovenance: {source: a data sheet, date: 2026-01-02}\n"),
-              HasSubstr("Machine profile " + folder + "/told.yaml: a data sheet, 2026-01-02.\n"));
-  EXPECT_THAT(simulated_on("untold.yaml", "\n"), HasSubstr("/untold.yaml: its numbers have no stated source"));
+  EXPECT_THAT(simulated_on("sourced.yaml", "\nprovenance: {source: a data sheet, date: 2026-01-02}\n"),
+              HasSubstr("Machine profile " + folder + "/sourced.yaml: a data sheet, 2026-01-02.\n"));
+  EXPECT_THAT(simulated_on("unsourced.yaml", "\n"), HasSubstr("/unsourced.yaml: its numbers have no stated source"));
 }
 
 TEST(Basis, AStackOfAFileIsNamedByIt) {
@@ -158,7 +158,7 @@ TEST(Basis, EveryCommandThatShowsTimesOrMemorySaysOnWhatTheyRest) {
   const std::string guess = "does not price: ZeRO 2 and 3; such times are guesses", range = "zero 3 (fitted: 0 to 1)",
                     book = "No trainer's pace: book values of the hardware";
   const std::vector<std::string> zero{"--set", "cluster.stack=nanotron", "--set", "layout.zero=3"};
-  const auto told = [&](std::vector<std::string> args, const std::vector<std::string>& more) {
+  const auto printed = [&](std::vector<std::string> args, const std::vector<std::string>& more) {
     args.insert(args.end(), more.begin(), more.end());
     const Answer answer = slipway_with(args);
     EXPECT_EQ(answer.status, status_done) << answer.err;
@@ -174,18 +174,19 @@ TEST(Basis, EveryCommandThatShowsTimesOrMemorySaysOnWhatTheyRest) {
       goodput,
       {"memory", llama, "--changes"}};
   for (const auto& command : commands) {
-    const std::string text = told(command, zero);
+    const std::string text = printed(command, zero);
     EXPECT_THAT(text, HasSubstr(guess)) << command.front();
     EXPECT_THAT(text, HasSubstr(range)) << command.front();
-    EXPECT_THAT(told(command, {}), HasSubstr(book)) << command.front();
+    EXPECT_THAT(printed(command, {}), HasSubstr(book)) << command.front();
     std::vector<std::string> with_json = zero;
     with_json.emplace_back("--json");
-    const auto json = nlohmann::json::parse(told(command, with_json));
+    const auto json = nlohmann::json::parse(printed(command, with_json));
     const auto& keys = command.front() == "study" ? json["points"][0] : json;
     EXPECT_EQ(keys["basis"], "nanotron") << command.front();
     EXPECT_EQ(keys["not_priced"], nlohmann::json{"ZeRO 2 and 3"}) << command.front();
   }
-  EXPECT_THAT(told({"memory", llama}, zero), HasSubstr("Outside the runs that the memory of nanotron was fitted to: "));
+  EXPECT_THAT(printed({"memory", llama}, zero),
+              HasSubstr("Outside the runs that the memory of nanotron was fitted to: "));
 }
 
 // Half a tile of a product: no published run computed fewer than 512 tokens at once (LLM Foundry, sequence 512).

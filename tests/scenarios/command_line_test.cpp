@@ -212,21 +212,21 @@ TEST(EditDistance, IsLevenshteinsWithSwaps) {
 }
 
 TEST(Ticking, TellsThatTheWorkGoesOnUntilItEnds) {
-  std::ostringstream told, quick;
+  std::ostringstream printed, quick;
   {
-    const Ticking ticking(told, "planning x", std::chrono::milliseconds(10));
+    const Ticking ticking(printed, "planning x", std::chrono::milliseconds(10));
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
-  EXPECT_THAT(told.str(), testing::MatchesRegex("(planning x: 0 s\n)+"));
+  EXPECT_THAT(printed.str(), testing::MatchesRegex("(planning x: 0 s\n)+"));
   { const Ticking ticking(quick, "planning x"); }
   EXPECT_THAT(quick.str(), IsEmpty());
 }
 
 TEST(Ticking, PlanningOfAScenarioTellsItsName) {
-  std::ostringstream told;
+  std::ostringstream printed;
   const std::string example = SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml";
-  prepared_showing(checked_scenario(example, {}), told, {}, std::chrono::milliseconds(1));
-  EXPECT_THAT(told.str(), testing::StartsWith("preparing llama-8b-64xh100: 0 s\n"));
+  prepared_showing(checked_scenario(example, {}), printed, {}, std::chrono::milliseconds(1));
+  EXPECT_THAT(printed.str(), testing::StartsWith("preparing llama-8b-64xh100: 0 s\n"));
 }
 
 TEST(ProgressLine, NamesWhatIsDoneAndTheTimeThatIsLeft) {

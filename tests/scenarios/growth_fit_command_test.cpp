@@ -55,7 +55,7 @@ TEST_F(Commands, TheStudysNoiseRangeHoldsTheIntervalsOfOneLearningRateAndSaysWhi
     EXPECT_GE(range[1].get<double>(), interval[1].get<double>());
   }
   EXPECT_FALSE(rates[1].contains("interval")) << "two submissions";
-  EXPECT_TRUE(json["parameters"][3]["told"].get<bool>());
+  EXPECT_TRUE(json["parameters"][3]["sure"].get<bool>());
   const Answer words = slipway_with(args);
   EXPECT_THAT(words.out, HasSubstr("(interval unknown: 2 submissions), of 2 batch sizes"));
   EXPECT_THAT(words.out, HasSubstr("without the unknown intervals"));
@@ -237,7 +237,7 @@ TEST_F(GrowthOfARun, GivesTheNumbersThatTheRunWasMadeWithAndPredictsAnother) {
   EXPECT_NEAR(json["exponent"].get<double>(), 0.5, 0.03);
   ASSERT_EQ(json["unseen"].size(), 1U);
   const auto& small = json["unseen"][0];
-  EXPECT_EQ(small["batches"], nlohmann::json({8, 8})) << "of its bundle, where the losses tell none";
+  EXPECT_EQ(small["batches"], nlohmann::json({8, 8})) << "of its bundle, where the losses have none";
   EXPECT_NEAR(small["predicted_tokens"].get<double>() / small["tokens"].get<double>(), 1, 0.1);
   EXPECT_NEAR(small["predicted_loss"].get<double>() / small["last_loss"].get<double>(), 1, 0.01);
   ASSERT_EQ(json["ends"].size(), 3U);

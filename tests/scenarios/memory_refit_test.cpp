@@ -68,7 +68,7 @@ TEST(MemoryRefit, ARowThatIsLeftOutDoesNotMoveItsOwnPrediction) {
   PublishedTable table = study("fujii-2024");
   std::vector<PublishedRow*> rows;
   for (PublishedRow& row : table.rows)
-    if (tells_of_memory(row) && row.machine == "a100-40gb") rows.push_back(&row);
+    if (has_memory_result(row) && row.machine == "a100-40gb") rows.push_back(&row);
   std::vector<int> parts;
   for (std::size_t i = 0; i < rows.size(); ++i) parts.push_back(i < 20 ? 0 : 1);
   const auto peak = [&](std::size_t i) {
@@ -87,7 +87,7 @@ TEST(MemoryRefit, BuiltInConstantsAreTheFitToTheStudies) {
     const PublishedTable table = study(name);
     std::map<std::string, std::vector<const PublishedRow*>> sets;
     for (const PublishedRow& row : table.rows)
-      if (tells_of_memory(row)) sets[row.machine].push_back(&row);
+      if (has_memory_result(row)) sets[row.machine].push_back(&row);
     for (const auto& [machine, rows] : sets) {
       const MemoryRefit refit(rows);
       const MemoryFit fit = refit.all();

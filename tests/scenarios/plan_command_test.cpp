@@ -237,50 +237,6 @@ TEST_F(PlanCommand, CtrlCEndsTheSearchWithWhatItHas) {
   EXPECT_THAT(answer.err, HasSubstr("interrupted; the answer is the best so far"));
 }
 
-// The winner has ZeRO 2 beside a pipeline, which Megatron-FSDP may refuse.
-TEST_F(PlanCommand, EmitsTheFirstRowThatTheTrainerRunsAsPlanned) {
-  const std::string file = path("winner.yaml");
-  const std::vector<std::string> args{"plan",   large,
-                                      "--keep", "layout.tensor",
-                                      "--set",  "layout.tensor=8",
-                                      "--keep", "layout.pipeline",
-                                      "--set",  "layout.pipeline=2",
-                                      "--emit", "megatron",
-                                      "--top",  "4",
-                                      "-o",     file};
-  const Answer answer = slipway_with(args);
-  ASSERT_EQ(answer.status, status_done) << answer.err;
-  std::vector<std::string> as_json = args;
-  as_json.emplace_back("--json");
-  const auto json = nlohmann::json::parse(slipway_with(as_json).out);
-  const std::size_t row = json["launch_row"].get<std::size_t>() - 1;
-  EXPECT_GT(json["best"][0]["zero"], 1);
-  EXPECT_GT(json["best"][0]["pipeline"], 1);
-  ASSERT_GT(row, 0U);
-  EXPECT_LE(json["best"][row]["zero"], 1);
-  EXPECT_THAT(answer.out, HasSubstr("The trainer may refuse the winner: ZeRO 2 and 3 beside a pipeline"));
-  EXPECT_THAT(answer.out, HasSubstr("Row " + std::to_string(row + 1) + " is the fastest row that it runs"));
-  EXPECT_THAT(answer.out, Not(HasSubstr("--use-megatron-fsdp")));
-  // The file is row 1, the arguments are not its.
-  EXPECT_THAT(answer.out, HasSubstr("winner: " + file + " (row 1; the arguments below are those of row " +
-                                    std::to_string(row + 1) + ")\n"));
-  EXPECT_THAT(text_of(file), HasSubstr("zero: " + std::to_string(json["best"][0]["zero"].get<int>())));
-}
-
-// 10,000 tokens are less than 2001 samples: no other layout and no longer table would help.
-TEST_F(PlanCommand, SaysWhatTheTrainerRefusesWhateverTheLayoutIs) {
-  const std::vector<std::string> args{
-      "plan", tiny, "--emit", "megatron", "--set", "run.tokens=10000", "--set", "run.optimizer.lr_warmup_samples=2001"};
-  const Answer answer = slipway_with(args);
-  EXPECT_EQ(answer.status, status_done) << answer.err;
-  EXPECT_THAT(answer.out,
-              HasSubstr("The trainer refuses these arguments with any layout: the warm-up of 2001 samples "));
-  std::vector<std::string> as_json = args;
-  as_json.emplace_back("--json");
-  const auto json = nlohmann::json::parse(slipway_with(as_json).out);
-  EXPECT_THAT(json["may_be_refused"].back().get<std::string>(), HasSubstr("lower run.optimizer.lr_warmup_samples"));
-}
-
 // Layout and schedule count only where they are kept: the file's data 2 does not go with tensor 4.
 TEST_F(PlanCommand, LooksAtNothingOfTheLayoutButWhatIsKept) {
   const std::vector<std::pair<std::string, std::string>> kept{{"layout.tensor", "4"},   {"layout.data", "4"},

@@ -442,14 +442,14 @@ TEST(ExecutedRate, ThatWarmsUpTooLongIsRefusedWithAllDigits) {
 }
 
 TEST(ExecutedRate, IsToldAsTheScenarioMeansIt) {
-  const auto told = [](const LearningRateSchedule& schedule) {
+  const auto printed = [](const LearningRateSchedule& schedule) {
     return rate_text({.lr = 0.003, .lr_schedule = schedule});
   };
-  EXPECT_EQ(told({.warmup_samples = 64}), "learning rate: 0.003 after a warm-up of 64 sequences");
-  EXPECT_EQ(told({.decay = DecayStyle::linear}), "learning rate: 0.003, linear decay to 0 over the training");
-  EXPECT_EQ(told({.warmup_samples = 1, .decay = DecayStyle::cosine, .least = 3e-4}),
+  EXPECT_EQ(printed({.warmup_samples = 64}), "learning rate: 0.003 after a warm-up of 64 sequences");
+  EXPECT_EQ(printed({.decay = DecayStyle::linear}), "learning rate: 0.003, linear decay to 0 over the training");
+  EXPECT_EQ(printed({.warmup_samples = 1, .decay = DecayStyle::cosine, .least = 3e-4}),
             "learning rate: 0.003 after a warm-up of 1 sequence, cosine decay to 0.0003 over the training");
-  EXPECT_EQ(told({.decay = DecayStyle::cosine, .decay_samples = 160, .least = 3e-4}),
+  EXPECT_EQ(printed({.decay = DecayStyle::cosine, .decay_samples = 160, .least = 3e-4}),
             "learning rate: 0.003, cosine decay to 0.0003 after 160 sequences");
 }
 

@@ -320,11 +320,11 @@ TEST(MegatronScalingTable, ItsOwnColumnsAreRead) {
   EXPECT_NEAR(selective.step_s, 72 * tokens * L * h * h * (1 + s / (6 * h) + V / (12 * L * h)) / gpus, 1e-9);
   EXPECT_EQ(megatron("", "").step.recompute, Recompute::full);
   EXPECT_LT(price(selective).step_s, price(full).step_s);
-  const PublishedRow told = megatron(",micro_batch,interleave,sequence_parallel", ",2,4,True");
-  EXPECT_EQ(told.step.micro_batch, 2);
-  EXPECT_EQ(told.step.layout.chunks, 4);
-  EXPECT_TRUE(told.step.layout.sequence_parallel);
-  EXPECT_EQ(told.assumed, "");
+  const PublishedRow given = megatron(",micro_batch,interleave,sequence_parallel", ",2,4,True");
+  EXPECT_EQ(given.step.micro_batch, 2);
+  EXPECT_EQ(given.step.layout.chunks, 4);
+  EXPECT_TRUE(given.step.layout.sequence_parallel);
+  EXPECT_EQ(given.assumed, "");
   EXPECT_THAT(megatron(",recompute", ",partly").unpriceable, HasSubstr("'partly' is none of"));
 }
 

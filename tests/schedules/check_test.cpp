@@ -338,14 +338,14 @@ TEST(Checks, I6FindsAReductionThatDoesNotWaitForTheLastBackward) {
 TEST(Checks, I6FindsAReductionThatTheLayoutNeedsAndTheGraphForgot) {
   const struct {
     const char* label;
-    const char* says;
+    const char* needed;
   } cases[] = {{"0.L1.ar_grad", "over the data and context group"},
                {"0.L1.norm_grad", "of replicated weights over the tensor group"},
                {"emb.tied_grad", "between embedding and head"}};
-  for (const auto& [label, says] : cases) {
+  for (const auto& [label, needed] : cases) {
     TaskGraph graph = sound({.tensor = 2, .pipeline = 2, .data = 2, .tied = true});
     change_work(graph, task_called(graph, label, 0), [](Work& work) { work.kind = WorkKind::parameter_gather; });
-    EXPECT_THAT(first(check_passes(graph)), HasSubstr("lacks its gradient reduction " + std::string(says)));
+    EXPECT_THAT(first(check_passes(graph)), HasSubstr("lacks its gradient reduction " + std::string(needed)));
   }
 }
 

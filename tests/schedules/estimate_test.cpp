@@ -9,23 +9,15 @@
 #include "schedules/time/durations.h"
 #include "schedules/time/metrics.h"
 #include "sim/simulate.h"
+#include "tests/support/round_gpu.h"
 
 namespace slipway::test {
 namespace {
 
-// Two nodes of four GPUs, with links so slow that every kind of message shows.
+// Two nodes of four GPUs.
 Cluster two_nodes(double task_overhead = 0) {
-  Machine gpu;
-  gpu.name = "round numbers";
-  gpu.memory_bytes = 1e9;
-  gpu.peak_flops.fill(1e13);
-  gpu.memory_bandwidth = 1e12;
-  gpu.gemm_half = 64;
-  gpu.launch_overhead = 1e-6;
+  Machine gpu = round_gpu();
   gpu.task_overhead = task_overhead;
-  gpu.reduce_bandwidth = 2e11;
-  gpu.node_link = {"bus", 2e10, 2e-6, 1};
-  gpu.network_link = {"wire", 4e9, 5e-6, 1};
   Cluster cluster;
   cluster.name = "two nodes";
   cluster.groups = {{gpu, 2, 4}};

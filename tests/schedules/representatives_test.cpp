@@ -14,22 +14,15 @@
 #include "schedules/time/durations.h"
 #include "schedules/time/metrics.h"
 #include "sim/simulate.h"
+#include "tests/support/round_gpu.h"
 
 namespace slipway::test {
 namespace {
 
 Machine gpu(double network_bandwidth) {
-  Machine machine;
-  machine.name = "round numbers";
-  machine.memory_bytes = 1e9;
-  machine.peak_flops.fill(1e13);
-  machine.memory_bandwidth = 1e12;
-  machine.gemm_half = 64;
-  machine.launch_overhead = 1e-6;
+  Machine machine = round_gpu();
   machine.overlap_slowdown = 1.1;
-  machine.reduce_bandwidth = 2e11;
-  machine.node_link = {"bus", 2e10, 2e-6, 1};
-  machine.network_link = {"wire", network_bandwidth, 5e-6, 1};
+  machine.network_link.bandwidth = network_bandwidth;
   return machine;
 }
 

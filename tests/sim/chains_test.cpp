@@ -8,21 +8,15 @@
 #include "schedules/time/durations.h"
 #include "sim/simulate.h"
 #include "tests/support/hand_graph.h"
+#include "tests/support/round_gpu.h"
 
 namespace slipway::test {
 namespace {
 
 Cluster cluster_of(int nodes, int gpus, double overlap_slowdown = 1) {
-  Machine machine;
-  machine.name = "round numbers";
-  machine.memory_bytes = 1e9;
-  machine.peak_flops.fill(1e13);
-  machine.memory_bandwidth = 1e12;
-  machine.gemm_half = 64;
-  machine.launch_overhead = 1e-6;
+  Machine machine = round_gpu();
   machine.overlap_slowdown = overlap_slowdown;
-  machine.node_link = {"bus", 2e10, 2e-6, 1};
-  machine.network_link = {"wire", 4e9, 5e-6, 1};
+  machine.reduce_bandwidth = 0;  // adding incoming data is free
   Cluster cluster;
   cluster.name = "test";
   cluster.groups = {{machine, nodes, gpus}};

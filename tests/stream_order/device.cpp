@@ -25,7 +25,7 @@ bool is_left_out(std::string_view what) {
 }
 
 // A found race makes the program fail, whatever its status.
-void tell_races() {
+void print_races() {
   const std::vector<std::string> races = stream_order().races();
   for (const std::string& race : races) std::fprintf(stderr, "stream order: %s\n", race.c_str());
   std::printf("stream order: %lld accesses behind another stream's\n",
@@ -111,7 +111,7 @@ class OrderedTransport : public Transport {
 namespace slipway::exec {
 using namespace test;
 
-void prepare_device(bool, Dtype) { std::atexit(tell_races); }
+void prepare_device(bool, Dtype) { std::atexit(print_races); }
 at::Device device_of_rank(int) { return ordered_device; }
 void warm_up(at::Device, Dtype, bool) {}
 std::unique_ptr<DeviceQueue> queue_of(at::Device) { return std::make_unique<OrderedQueue>(); }
