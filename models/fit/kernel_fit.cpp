@@ -15,18 +15,21 @@ namespace {
 constexpr int folds = 5;
 constexpr double scale = 0.03;  // of the logarithm: how closely the forms hold where they hold
 
-KernelValues values_of(const std::vector<double>& fitted) {
+// A GEMM that casts nothing has no constant for it, the last one.
+bool has_last(const KernelTable& table) { return table.kind != KernelKind::gemm || table.casts; }
+
+KernelValues values_of(const KernelTable& table, std::span<const double> fitted) {
   KernelValues values{};
   std::copy_n(fitted.begin(), values.size(), values.begin());
+  if (!has_last(table)) values.back() = 0;
   return values;
 }
 
-// A kernel that casts nothing has no constant for it.
 std::vector<PriorParameter> priors_of(const KernelTable& table) {
   std::vector<PriorParameter> priors;
   for (const KernelConstant& constant : constants_of(table.kind))
     priors.push_back({constant.prior, constant.spread, constant.most});
-  if (table.kind == KernelKind::gemm && !table.casts) priors.back() = {1e-300, 0};
+  if (!has_last(table)) priors.back().spread = 0;
   return priors;
 }
 
@@ -39,8 +42,7 @@ PriorFit fit_without(const KernelTable& table, const std::vector<int>& part, int
     measured.push_back(table.rows[i].seconds);
   }
   const auto predict = [&](std::span<const double> values) {
-    KernelValues all{};
-    std::copy_n(values.begin(), all.size(), all.begin());
+    const KernelValues all = values_of(table, values);
     std::vector<double> seconds;
     for (const MeasuredKernel* row : rows) seconds.push_back(seconds_of(table, all, *row));
     return seconds;
@@ -76,10 +78,9 @@ double seconds_of(const KernelTable& table, const KernelValues& values, const Me
 }
 
 KernelFit fit_kernel(const KernelTable& table) {
-  constexpr std::size_t least_rows = 10;
-  if (table.rows.size() < least_rows)
+  if (table.rows.size() < least_shapes)
     throw std::invalid_argument(std::to_string(table.rows.size()) +
-                                " rows are too few for the constants of a kernel; " + std::to_string(least_rows) +
+                                " rows are too few for the constants of a kernel; " + std::to_string(least_shapes) +
                                 " are enough");
   std::vector<std::string> names;
   for (const MeasuredKernel& row : table.rows) names.push_back(row.name);
@@ -87,7 +88,7 @@ KernelFit fit_kernel(const KernelTable& table) {
   constexpr int none = -1;
   const PriorFit all = fit_without(table, part, none);
   KernelFit fit;
-  fit.values = values_of(all.values);
+  fit.values = values_of(table, all.values);
   const auto constants = constants_of(table.kind);
   for (std::size_t i = 0; i < constants.size(); ++i) fit.spread[i] = all.remaining_spread[i] * constants[i].spread;
   std::vector<double> in_sample;
@@ -95,7 +96,7 @@ KernelFit fit_kernel(const KernelTable& table) {
   fit.in_sample = error_of(table, in_sample);
   fit.predicted_s.resize(table.rows.size());
   for (int fold = 0; fold < folds; ++fold) {
-    const KernelValues values = values_of(fit_without(table, part, fold).values);
+    const KernelValues values = values_of(table, fit_without(table, part, fold).values);
     for (std::size_t i = 0; i < table.rows.size(); ++i)
       if (part[i] == fold) fit.predicted_s[i] = seconds_of(table, values, table.rows[i]);
   }

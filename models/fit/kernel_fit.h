@@ -41,7 +41,8 @@ struct KernelFit {
 
 double seconds_of(const KernelTable& table, const KernelValues& values, const MeasuredKernel& row);
 
-// Throws std::invalid_argument for fewer than ten rows, or a time that is not above 0.
+constexpr std::size_t least_shapes = 10;
+// Throws std::invalid_argument for fewer rows, or a time that is not above 0.
 KernelFit fit_kernel(const KernelTable& table);
 
 }  // namespace slipway::models

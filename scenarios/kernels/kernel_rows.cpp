@@ -192,7 +192,13 @@ std::vector<KernelRows> read_kernels(std::istream& in, const std::string& file) 
     }
   }
   std::vector<KernelRows> all;
-  for (auto& [name, table] : tables) all.push_back({name.first, name.second, std::move(table)});
+  for (auto& [name, table] : tables) {
+    if (table.rows.size() < least_shapes)
+      throw UsageError(
+          fmt::format("{}: too few shapes of {} on {} for its constants: {}; allowed: at least {}; measure more", file,
+                      name_of(name.second), name.first, table.rows.size(), least_shapes));
+    all.push_back({name.first, name.second, std::move(table)});
+  }
   return all;
 }
 

@@ -4,6 +4,7 @@
 
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/options.h"
+#include "scenarios/command_line/outputs.h"
 #include "scenarios/command_line/progress.h"
 #include "scenarios/files/files.h"
 #include "scenarios/kernels/kernels_report.h"
@@ -21,6 +22,7 @@ CommandOptions declared_options() {
   options.positional("measured kernels (CSV)", 1, 100)
       .value("profile", "GPU", "print the constants as lines of this machine profile")
       .value("source", "TEXT", "source of the measurements, for --profile")
+      .value("csv", "FILE", "write each shape with its measured and its predicted time")
       .flag("json", "print only the answer, as JSON, on standard output")
       .json_keys(kernels_answers())
       .notes(
@@ -52,11 +54,18 @@ int kernels_command(const std::vector<std::string>& args, std::ostream& out, std
   std::vector<FittedKernel> kernels;
   for (const std::string& path : options.arguments())
     for (KernelRows& rows : rows_in(path)) kernels.push_back({std::move(rows), {}});
+  const auto csv = options.text("csv");
+  if (csv) check_output("--csv", *csv, options.arguments());
   {
     const Ticking ticking(err, "fitting");
     constexpr std::size_t large = 1 << 20;
     each_in_parallel(kernels.size(), large,
                      [&](std::size_t i) { kernels[i].fit = fit_kernel(kernels[i].measured.table); });
+  }
+  if (csv) {
+    OutputFile file(*csv);
+    file.stream() << shapes_csv(kernels);
+    file.commit();
   }
   if (const auto gpu = options.text("profile"))
     out << profile_lines(kernels, *gpu, options.text("source").value_or("measured kernels"));

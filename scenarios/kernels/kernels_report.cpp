@@ -8,6 +8,7 @@
 #include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/command_line/command.h"
+#include "scenarios/tables/csv.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -92,6 +93,20 @@ std::vector<AnswerKeys> kernels_answers() { return {{"kernels --json", descripti
 std::string kernels_json(const Kernels& kernels) { return description().text(kernels); }
 
 std::string kernels_text(const Kernels& kernels) { return aligned_table(kernel_keys().table(kernels)); }
+
+std::string shapes_csv(const Kernels& kernels) {
+  std::string text = csv_line({"gpu", "kernel", "shape", "measured_s", "predicted_s", "error"});
+  for (const FittedKernel& kernel : kernels) {
+    const std::vector<MeasuredKernel>& rows = kernel.measured.table.rows;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const double measured = rows[i].seconds, predicted = kernel.fit.predicted_s[i];
+      text +=
+          csv_line({kernel.measured.gpu, name_of(kernel.measured.key), rows[i].name, fmt::format("{:.4g}", measured),
+                    fmt::format("{:.4g}", predicted), fmt::format("{:.4f}", predicted / measured - 1)});
+    }
+  }
+  return text;
+}
 
 std::string profile_lines(const Kernels& kernels, const std::string& gpu, const std::string& source) {
   std::string text = "kernels:\n";
