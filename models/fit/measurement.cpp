@@ -259,8 +259,8 @@ std::vector<Observation> observations_of(const std::vector<Measurement>& measure
   return result;
 }
 
-std::array<double, 5> best_gemm_rates(const std::vector<Measurement>& measurements) {
-  std::array<double, 5> rates{};
+std::array<double, formats> best_gemm_rates(const std::vector<Measurement>& measurements) {
+  std::array<double, formats> rates{};
   for (const Measurement& measurement : measurements) {
     if (measurement.what != "gemm" || !(measurement.seconds > 0)) continue;
     double& best = rates[static_cast<std::size_t>(dtype_field(measurement))];

@@ -37,6 +37,6 @@ std::vector<Measurement> merged(std::vector<Measurement> measurements);
 std::vector<Observation> observations_of(const std::vector<Measurement>& measurements);
 
 // FLOP/s of the fastest GEMM of each dtype; 0 where none was measured.
-std::array<double, 5> best_gemm_rates(const std::vector<Measurement>& measurements);
+std::array<double, formats> best_gemm_rates(const std::vector<Measurement>& measurements);
 
 }  // namespace slipway::models

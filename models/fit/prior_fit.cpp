@@ -29,8 +29,11 @@ class Problem {
   std::vector<double> values(const Eigen::VectorXd& z) const {
     std::vector<double> result;
     for (const PriorParameter& parameter : parameters_) result.push_back(parameter.prior);
-    for (std::size_t i = 0; i < free_.size(); ++i)
-      result[free_[i]] *= std::exp(parameters_[free_[i]].spread * z[static_cast<Eigen::Index>(i)]);
+    for (std::size_t i = 0; i < free_.size(); ++i) {
+      const PriorParameter& parameter = parameters_[free_[i]];
+      double& value = result[free_[i]];
+      value = std::min(value * std::exp(parameter.spread * z[static_cast<Eigen::Index>(i)]), parameter.most);
+    }
     return result;
   }
 

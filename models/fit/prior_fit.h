@@ -2,7 +2,7 @@
 // lot, and rows that say nothing about it leave it where the book has it.
 //
 //   minimise over z   Σ_rows 2·(√(1 + r²) − 1)  +  Σ_parameters z²
-//   r = ln(predicted / measured) / scale,   value = prior · exp(spread · z),   |z| ≤ 8
+//   r = ln(predicted / measured) / scale,   value = min(prior · exp(spread · z), most),   |z| ≤ 8
 //
 // The first sum is soft-L1: a row that is off by a factor pulls like |r|, not like r². The second is a
 // log-normal prior: spread 0.1 means "the book value within about 10 %". Levenberg (1944) and Marquardt
@@ -20,8 +20,9 @@
 namespace slipway::models {
 
 struct PriorParameter {
-  double prior = 1;   // > 0
-  double spread = 0;  // standard deviation of ln(value); 0: not fitted
+  double prior = 1;     // > 0
+  double spread = 0;    // standard deviation of ln(value); 0: not fitted
+  double most = 1e300;  // the value is never above this
 };
 
 // Seconds of every row with these values (one per parameter); all must be positive and finite.

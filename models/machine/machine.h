@@ -12,6 +12,7 @@
 #include "models/machine/block_times.h"
 #include "models/machine/collectives.h"
 #include "models/machine/degradation.h"
+#include "models/machine/kernels.h"
 #include "models/model/dtype.h"
 
 namespace slipway::models {
@@ -39,7 +40,7 @@ struct Pace {
 struct Machine {
   std::string name;
   double memory_bytes = 0;             // capacity of one GPU / of one rank's share
-  std::array<double, 5> peak_flops{};  // dense FLOP/s indexed by Dtype; 0 = not supported / unknown
+  std::array<double, formats> peak_flops{};  // dense FLOP/s by Format (Dtype is a part of it); 0: unknown
   double memory_bandwidth = 0;         // bytes/s
   // Efficiency of a GEMM: gemm_efficiency / (1 + gemm_half / min(m, n, k)), share of peak.
   double gemm_efficiency = 1, gemm_half = 0;

@@ -54,7 +54,7 @@ CommandOptions calibrate_options() {
 // All measurements, with what the profile states about them.
 struct Evidence {
   std::vector<Observation> observations;
-  std::array<double, 5> best_rates{};  // by dtype; of GEMMs
+  std::array<double, formats> best_rates{};  // by dtype; of GEMMs
   double best_task_rate = 0;
   std::size_t measurements = 0, traces = 0;
 };

@@ -21,6 +21,7 @@ const std::vector<Command>& all_commands() {
       {"study", "simulate every combination of varied keys; table, CSV and plot", study_command, study_answers},
       {"execute", "train a scenario on this machine and trace it", execute_command, execute_answers},
       {"compare", "join a predicted and a measured trace, task by task", compare_command, compare_answers},
+      {"kernels", "fit the constants of a GPU's kernels to measured times", kernels_command, kernels_answers},
       {"calibrate", "fit the machine profile to measurements and write it", calibrate_command},
       {"confirm", "predict unseen cases, execute them, print the errors", confirm_command, confirm_answers},
       {"validate", "score predictions against published runs", validate_command, validate_answers},

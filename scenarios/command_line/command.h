@@ -45,6 +45,7 @@ int show_command(const std::vector<std::string>& args, std::ostream& out, std::o
 int lower_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int execute_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int calibrate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int kernels_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int compare_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int validate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int list_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
@@ -58,6 +59,7 @@ std::vector<AnswerKeys> study_answers();
 std::vector<AnswerKeys> execute_answers();
 std::vector<AnswerKeys> compare_answers();
 std::vector<AnswerKeys> confirm_answers();
+std::vector<AnswerKeys> kernels_answers();
 std::vector<AnswerKeys> validate_answers();
 
 }  // namespace slipway::scenarios

@@ -322,12 +322,12 @@ using enum KeyType;
 
 // One key, one or two lines.
 // Zero peaks are of dtypes that the machine does not have.
-template <Dtype dtype>
+template <Format format>
 constexpr BindingTo<Machine> peak_field{[](const Settings& settings, std::string_view path, Machine& machine) {
-                                          machine.peak_flops[static_cast<std::size_t>(dtype)] = settings.number(path);
+                                          machine.peak_flops[static_cast<std::size_t>(format)] = settings.number(path);
                                         },
                                         [](const Machine& machine) {
-                                          const double peak = machine.peak_flops[static_cast<std::size_t>(dtype)];
+                                          const double peak = machine.peak_flops[static_cast<std::size_t>(format)];
                                           return peak > 0 ? binding::written(peak) : std::string();
                                         }};
 
@@ -351,15 +351,20 @@ const Key machine_table[] = {
     {.path = "peak_flops", .type = section, .meaning = "dense FLOP/s per dtype; absent = not supported",
      .derived = "required of GPUs; cores: until calibrated"},
     {.path = "peak_flops.float64", .type = number, .meaning = "peak", .max = 1e21, .unit = Unit::flops,
-     .of_machine = peak_field<Dtype::float64>},
+     .of_machine = peak_field<Format::float64>},
     {.path = "peak_flops.float32", .type = number, .meaning = "peak", .max = 1e21, .unit = Unit::flops,
-     .of_machine = peak_field<Dtype::float32>},
+     .of_machine = peak_field<Format::float32>},
     {.path = "peak_flops.tf32", .type = number, .meaning = "peak", .max = 1e21, .unit = Unit::flops,
-     .of_machine = peak_field<Dtype::tf32>},
+     .of_machine = peak_field<Format::tf32>},
     {.path = "peak_flops.bfloat16", .type = number, .meaning = "peak", .max = 1e21, .unit = Unit::flops,
-     .of_machine = peak_field<Dtype::bfloat16>},
+     .of_machine = peak_field<Format::bfloat16>},
     {.path = "peak_flops.float16", .type = number, .meaning = "peak", .max = 1e21, .unit = Unit::flops,
-     .of_machine = peak_field<Dtype::float16>},
+     .of_machine = peak_field<Format::float16>},
+    {.path = "peak_flops.fp8", .type = number, .meaning = "peak, also of scales per block", .max = 1e21,
+     .unit = Unit::flops,
+     .of_machine = peak_field<Format::fp8>},
+    {.path = "peak_flops.nvfp4", .type = number, .meaning = "peak", .max = 1e21, .unit = Unit::flops,
+     .of_machine = peak_field<Format::nvfp4>},
     {.path = "memory_bandwidth", .type = number, .meaning = "memory bandwidth of one GPU, or of one rank",
      .derived = "required of GPUs; cores: until calibrated", .max = 1e18, .above_min = true,
      .unit = Unit::bytes_per_second,

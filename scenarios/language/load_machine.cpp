@@ -1,5 +1,7 @@
 // Machine profiles: reading and writing.
 #include <filesystem>
+#include <map>
+#include <stdexcept>
 
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/language/profiles.h"
@@ -73,6 +75,20 @@ std::optional<Machine> load_machine(const std::string& name_or_path, const Refer
   if (!looks_like_path(name_or_path)) return std::nullopt;
   const std::string file = resolve_path(from.folder, name_or_path);
   return machine_from(read_document(file, from.origin, from.key, defects), file, defects);
+}
+
+const Machine& built_in_machine(const std::string& name) {
+  static std::map<std::string, Machine> known;
+  const auto found = known.find(name);
+  if (found != known.end()) return found->second;
+  for (const EmbeddedFile& file : embedded_machines()) {
+    if (file.name != name) continue;
+    Defects defects;
+    std::optional<Machine> machine = machine_from_yaml(std::string(file.text), std::string(file.path), defects);
+    if (!machine) throw std::logic_error("built-in machine " + name + " does not load");
+    return known.emplace(name, std::move(*machine)).first->second;
+  }
+  throw std::invalid_argument("no machine profile '" + name + "' (`slipway list machines`)");
 }
 
 std::string machine_to_yaml(const Machine& machine) {

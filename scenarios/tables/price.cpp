@@ -12,20 +12,6 @@
 namespace slipway::scenarios {
 namespace {
 
-const Machine& built_in_machine(const std::string& name) {
-  static std::map<std::string, Machine> known;
-  const auto found = known.find(name);
-  if (found != known.end()) return found->second;
-  for (const EmbeddedFile& file : embedded_machines()) {
-    if (file.name != name) continue;
-    Defects defects;
-    std::optional<Machine> machine = machine_from_yaml(std::string(file.text), std::string(file.path), defects);
-    if (!machine) throw std::logic_error("built-in machine " + name + " does not load");
-    return known.emplace(name, std::move(*machine)).first->second;
-  }
-  throw std::invalid_argument("no machine profile '" + name + "' (`slipway list machines`)");
-}
-
 // 0 for equal peaks and memory bandwidths, 1 for e times as much of one of them.
 double unlikeness(const Machine& a, const Machine& b) {
   constexpr std::size_t half = static_cast<std::size_t>(Dtype::float16);

@@ -137,19 +137,6 @@ double mean(const std::vector<double>& values) {
 
 }  // namespace
 
-std::vector<int> folds_of(const std::vector<std::string>& keys, int folds) {
-  const std::set<std::string> distinct(keys.begin(), keys.end());
-  std::vector<std::string> order(distinct.begin(), distinct.end());
-  std::mt19937_64 random(20231);
-  // Fisher and Yates, written out, because std::shuffle differs between standard libraries.
-  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
-  std::map<std::string, int> part;
-  for (std::size_t i = 0; i < order.size(); ++i) part[order[i]] = static_cast<int>(i) % folds;
-  std::vector<int> result;
-  for (const std::string& key : keys) result.push_back(part.at(key));
-  return result;
-}
-
 Validation validate(const PublishedTable& table, bool refit_too) {
   Validation validation{&table, {}, refit_too};
   for (const PublishedRow& row : table.rows) validation.rows.push_back(priced(row));

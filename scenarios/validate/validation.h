@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "models/fit/folds.h"
 #include "models/model/names.h"
 #include "scenarios/tables/formats.h"
 #include "scenarios/tables/price.h"
@@ -72,9 +73,5 @@ Validation validate(const PublishedTable& table, bool refit);
 ScoreSet score(const std::vector<const RowResult*>& rows, std::optional<Left> way);
 double predicted_seconds(const RowResult& result, std::optional<Left> way);
 const std::optional<MemoryPrice>& predicted_memory(const RowResult& result, std::optional<Left> way);
-
-// The part (0 to `folds` − 1) of each key. The distinct keys are sorted by name, shuffled by a fixed seed and dealt out
-// in turn.
-std::vector<int> folds_of(const std::vector<std::string>& keys, int folds);
 
 }  // namespace slipway::scenarios

@@ -59,11 +59,11 @@ TEST_F(Studies, FindingsInTheReadmesAreWhatTheCommandsPrint) {
 
 // Every table that a study's run.sh prints stands in its README unchanged.
 TEST_F(Studies, TablesInTheReadmesAreWhatRunShPrints) {
-  for (const auto& [study, expected] :
-       {std::pair{"pipefisher-2022", 2}, std::pair{"schedules", 1}, std::pair{"topologies", 2}}) {
+  for (const auto& [study, expected] : {std::pair{"pipefisher-2022", 2}, std::pair{"schedules", 1},
+                                        std::pair{"topologies", 2}, std::pair{"kernels", 5}}) {
     const std::string folder = root + "/scenarios/studies/" + study, readme = text_of(folder + "/README.md");
     const std::string printed = "\n" + printed_by("BUILD='" SLIPWAY_BINARY_DIR "' " + folder + "/run.sh");
-    const std::regex table("\n((scenario|name|topology|collectives) [^]*?)\n\n");
+    const std::regex table("\n((scenario|name|topology|collectives|GPU) [^]*?)\n\n");
     int tables = 0;
     for (std::sregex_iterator at(printed.begin(), printed.end(), table), end; at != end; ++at, ++tables)
       EXPECT_NE(readme.find("\n" + (*at)[1].str() + "\n```"), std::string::npos)

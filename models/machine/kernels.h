@@ -1,0 +1,153 @@
+// Seconds of one kernel of a GPU, and of one collective among GPUs that NVLink (or another link) joins: forms with at
+// most five constants, fitted to measured kernels (models/fit/kernel_fit.h) and kept in machine profiles.
+//
+//   P  peak of the number format, FLOP/s     M  memory bandwidth, bytes/s     B  of one port and direction, bytes/s
+//   (as the data sheet says)                 ‖x, y‖ = (x⁴ + y⁴)^¼: the larger, a little more where both are near
+//
+//   GEMM        launch + cast·mk/M + ‖2mnk/(P·share) · (1 + area/(mn)), bytes/(M·memory)‖
+//   grouped     launch + traffic·bytes of rows/M
+//               + ‖6hf·Σ(rows of an expert + waste)/(P·share), bytes of weights/(M·memory)‖
+//   attention   launch + FLOPs/(P·share) · (1 + half/s) · (1 + area/(b·a·s)) + bytes/(M·memory)
+//   collective  launch + hop·(n − 1) + v·S/(B·share) + own·S/(nB) + ramp·√(vS)
+//
+// A result of `area` numbers keeps half of the processors busy. Narrow formats cast their input first: read it, scale
+// it, write it. A causal sequence of `half` tokens has as much work in half-masked tiles and row sums as in products.
+// v: bytes over a port per byte of a ring, (n − 1)/n, twice that for an all-reduce. Each member also copies its own
+// part. √: data goes round the ring in chunks of the best size, which costs √(chunks' latency · time of the bytes).
+// Guarded by tests/models/kernels_test.cpp.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/model/dtype.h"
+#include "models/model/names.h"
+#include "models/model/operators.h"
+
+namespace slipway::models {
+
+// Number format of a product's operands. Sums are wider.
+enum class Format : std::uint8_t {
+  float64,
+  float32,
+  tf32,
+  bfloat16,
+  float16,
+  fp8,           // a scale per tensor
+  fp8_block,     // a scale per 128 × 128 weights and per 128 inputs
+  nvfp4,         // 4 bits, a scale per 16 numbers
+  mxfp4_weight,  // weights of 4 bits, a scale per 32; inputs of 16 bits
+  mxfp4_fp8,     // the same with inputs of 8 bits
+};
+inline constexpr std::array format_names{Named{Format::float64, "float64"},
+                                         Named{Format::float32, "float32"},
+                                         Named{Format::tf32, "tf32"},
+                                         Named{Format::bfloat16, "bfloat16"},
+                                         Named{Format::float16, "float16"},
+                                         Named{Format::fp8, "fp8"},
+                                         Named{Format::fp8_block, "fp8_block"},
+                                         Named{Format::nvfp4, "nvfp4"},
+                                         Named{Format::mxfp4_weight, "mxfp4_weight"},
+                                         Named{Format::mxfp4_fp8, "mxfp4_fp8"}};
+constexpr std::size_t formats = format_names.size();
+constexpr const char* name_of(Format format) { return name_in(format_names, format); }
+constexpr Format format_of(Dtype dtype) { return static_cast<Format>(dtype); }
+static_assert(format_of(Dtype::float16) == Format::float16 && format_of(Dtype::float64) == Format::float64);
+// Bytes of one weight and of one input in memory, scales included.
+double weight_bytes(Format format);
+double input_bytes(Format format);
+// The format whose peak a product reaches: that of its wider operand.
+Format computes_as(Format format);
+
+struct GemmConstants {
+  double share = 1, area = 0, memory = 1, launch = 0, cast = 0;
+};
+struct GroupedGemmConstants {
+  double share = 1, waste = 0, memory = 1, launch = 0, traffic = 1;
+};
+struct AttentionConstants {
+  double share = 1, half = 0, area = 0, memory = 1, launch = 0;
+};
+struct CollectiveConstants {
+  double share = 1, own = 0, launch = 0, hop = 0, ramp = 0;
+};
+
+// What the data sheet promises for a kernel's format.
+struct Rates {
+  double flops = 0;   // P
+  double memory = 0;  // M
+};
+
+// One product m×k by k×n.
+struct GemmShape {
+  double m = 0, n = 0, k = 0;
+  double bytes = 0;  // operands and result
+};
+double seconds_of(const GemmConstants& constants, const Rates& rates, const GemmShape& shape);
+
+// The three products of a gated MLP, of all experts that one GPU has. `rows`: of each expert, > 0 in all.
+struct GroupedGemmShape {
+  double hidden = 0, ffn = 0;  // per tensor rank
+  double tokens = 0;           // that enter and leave, each with its rows
+  double rows = 0;             // of all experts of this GPU
+  double active = 0;           // experts with at least one row; a part of one where that is uncertain
+  double weight_bytes = 0;     // of all active experts
+};
+double seconds_of(const GroupedGemmConstants& constants, const Rates& rates, const GroupedGemmShape& shape);
+
+// A causal forward pass. `flops`: of the visible half.
+struct AttentionShape {
+  double sequences = 0, heads = 0, tokens = 0;  // b, a, s
+  double flops = 0, bytes = 0;
+};
+double seconds_of(const AttentionConstants& constants, const Rates& rates, const AttentionShape& shape);
+
+// `bytes`: S, the whole gathered or reduced tensor. `ring_bytes`: v·S, over each port (collectives.h: ring_traffic).
+struct CollectiveShape {
+  double members = 0, bytes = 0, ring_bytes = 0;
+};
+double seconds_of(const CollectiveConstants& constants, double bandwidth, const CollectiveShape& shape);
+
+// What a fit and a machine profile need to know of each constant.
+struct KernelConstant {
+  const char* name;
+  const char* unit;
+  const char* meaning;
+  double prior, spread;  // book value, and how sure one is of it: standard deviation of the logarithm
+  double most;           // never above this: what physics allows
+};
+enum class KernelKind : std::uint8_t { gemm, grouped_gemm, attention, latent_attention, collective };
+inline constexpr std::array kernel_names{
+    Named{KernelKind::gemm, "gemm"}, Named{KernelKind::grouped_gemm, "grouped-gemm"},
+    Named{KernelKind::attention, "attention"}, Named{KernelKind::latent_attention, "latent-attention"},
+    Named{KernelKind::collective, "collective"}};
+constexpr const char* name_of(KernelKind kind) { return name_in(kernel_names, kind); }
+
+// What a set of constants is of: "gemm bfloat16", "attention bfloat16 128", "collective all-reduce".
+struct KernelKey {
+  KernelKind kind = KernelKind::gemm;
+  Format format = Format::bfloat16;          // not of a collective
+  int head_dim = 0;                          // attention: numbers of a head
+  Collective collective = Collective::none;  // of a collective
+  auto operator<=>(const KernelKey&) const = default;
+};
+std::string name_of(const KernelKey& key);
+
+// In the order of the members of its struct.
+std::span<const KernelConstant> constants_of(KernelKind kind);
+
+// The constants of a kind as a struct. Constants: the kind's.
+constexpr std::size_t kernel_constants = 5;
+using KernelValues = std::array<double, kernel_constants>;
+template <typename Constants>
+Constants named(const KernelValues& values) {
+  static_assert(sizeof(Constants) == sizeof(KernelValues));
+  return std::bit_cast<Constants>(values);
+}
+
+}  // namespace slipway::models

@@ -1,0 +1,77 @@
+// `slipway kernels`: constants of a GPU's kernels and collectives from measured times.
+#include <fstream>
+#include <ostream>
+
+#include "scenarios/command_line/command.h"
+#include "scenarios/command_line/options.h"
+#include "scenarios/command_line/outputs.h"
+#include "scenarios/command_line/progress.h"
+#include "scenarios/files/files.h"
+#include "scenarios/kernels/kernels_report.h"
+#include "schedules/graph/parallel.h"
+
+namespace slipway::scenarios {
+namespace {
+
+CommandOptions declared_options() {
+  CommandOptions options(
+      "kernels FILE... [options]",
+      "Fits the constants of GEMMs, attention, experts and NCCL collectives to measured times. Prints each constant\n"
+      "and the error of shapes that its fit did not see.",
+      "slipway kernels scenarios/studies/kernels/gemm.csv");
+  options.positional("measured kernels (CSV)", 1, 100)
+      .value("profile", "GPU", "print the constants as lines of this machine profile")
+      .value("source", "TEXT", "source of the measurements, for --profile")
+      .value("csv", "FILE", "write each shape with its measured and its predicted time")
+      .flag("json", "print only the answer, as JSON, on standard output")
+      .json_keys(kernels_answers())
+      .notes(
+          "The columns of a file name the kernel:\n"
+          "  gpu, format, m, n, k, seconds                                        product m x k by k x n\n"
+          "  gpu, format, sequences, tokens, heads, kv_heads, head_dim, seconds   causal attention\n"
+          "  gpu, format, sequences, tokens, heads, seconds                       latent attention (DeepSeek-V3)\n"
+          "  gpu, format, tokens, hidden, ffn, experts_per_token, experts, tensor, expert_parallel, distribution, "
+          "seconds\n"
+          "                                                                       gated MLPs of experts\n"
+          "  gpu, collective, members, bytes, seconds                             NCCL; from 1 MiB on\n"
+          "gpu is a machine profile (`slipway list machines`), format one of: " +
+          all_names(format_names) + ".");
+  return options;
+}
+
+std::vector<KernelRows> rows_in(const std::string& path) {
+  if (const std::string reason = unreadable(path); !reason.empty())
+    throw UsageError("cannot read " + path + ": " + reason + "; give a CSV of measured kernels");
+  std::ifstream file(path);
+  return read_kernels(file, path);
+}
+
+}  // namespace
+
+int kernels_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  CommandOptions options = declared_options();
+  if (!options.parse(args, out)) return status_done;
+  std::vector<FittedKernel> kernels;
+  for (const std::string& path : options.arguments())
+    for (KernelRows& rows : rows_in(path)) kernels.push_back({std::move(rows), {}});
+  const auto csv = options.text("csv");
+  if (csv) check_output("--csv", *csv, options.arguments());
+  {
+    const Ticking ticking(err, "fitting");
+    constexpr std::size_t large = 1 << 20;
+    each_in_parallel(kernels.size(), large,
+                     [&](std::size_t i) { kernels[i].fit = fit_kernel(kernels[i].measured.table); });
+  }
+  if (csv) {
+    OutputFile file(*csv);
+    file.stream() << shapes_csv(kernels);
+    file.commit();
+  }
+  if (const auto gpu = options.text("profile"))
+    out << profile_lines(kernels, *gpu, options.text("source").value_or("measured kernels"));
+  else
+    out << (options.has("json") ? kernels_json(kernels) : kernels_text(kernels));
+  return status_done;
+}
+
+}  // namespace slipway::scenarios

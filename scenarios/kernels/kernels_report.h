@@ -1,0 +1,26 @@
+// The answer of `slipway kernels`: constants of measured kernels with intervals, and how far shapes that a fit did not
+// see are off. Guarded by tests/scenarios/kernels_command_test.cpp.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/answers/answer_keys.h"
+#include "scenarios/kernels/kernel_rows.h"
+
+namespace slipway::scenarios {
+
+struct FittedKernel {
+  KernelRows measured;
+  KernelFit fit;
+};
+
+std::string kernels_text(const std::vector<FittedKernel>& kernels);
+std::string kernels_json(const std::vector<FittedKernel>& kernels);
+// Every shape: GPU, kernel, the columns that name the shape, measured and predicted seconds (by the fit that did not see
+// it), and their ratio - 1.
+std::string shapes_csv(const std::vector<FittedKernel>& kernels);
+// The kernels of one GPU as lines of its machine profile. `source`: of the measurements.
+std::string profile_lines(const std::vector<FittedKernel>& kernels, const std::string& gpu, const std::string& source);
+
+}  // namespace slipway::scenarios
