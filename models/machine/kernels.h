@@ -1,5 +1,5 @@
 // Seconds of one kernel of a GPU, and of one collective among GPUs that NVLink (or another link) joins: forms with at
-// most five constants, fitted to measured kernels (models/fit/kernel_fit.h) and kept in machine profiles.
+// most five constants, fitted to measured kernels (models/fit/kernel_fit.h).
 //
 //   P  peak of the number format, FLOP/s     M  memory bandwidth, bytes/s     B  of one port and direction, bytes/s
 //   (as the data sheet says)                 ‖x, y‖ = (x⁴ + y⁴)^¼: the larger, a little more where both are near
@@ -113,7 +113,7 @@ struct CollectiveShape {
 };
 double seconds_of(const CollectiveConstants& constants, double bandwidth, const CollectiveShape& shape);
 
-// What a fit and a machine profile need to know of each constant.
+// What a fit needs to know of each constant.
 struct KernelConstant {
   const char* name;
   const char* unit;

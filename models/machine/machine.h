@@ -39,9 +39,9 @@ struct Pace {
 
 struct Machine {
   std::string name;
-  double memory_bytes = 0;             // capacity of one GPU / of one rank's share
+  double memory_bytes = 0;                   // capacity of one GPU / of one rank's share
   std::array<double, formats> peak_flops{};  // dense FLOP/s by Format (Dtype is a part of it); 0: unknown
-  double memory_bandwidth = 0;         // bytes/s
+  double memory_bandwidth = 0;               // bytes/s
   // Efficiency of a GEMM: gemm_efficiency / (1 + gemm_half / min(m, n, k)), share of peak.
   double gemm_efficiency = 1, gemm_half = 0;
   // Efficiency of a Cholesky factorization and inversion (K-FAC): gemm_efficiency / (1 + factorization_half / side).

@@ -20,8 +20,6 @@ CommandOptions declared_options() {
       "and the error of shapes that its fit did not see.",
       "slipway kernels scenarios/studies/kernels/gemm.csv");
   options.positional("measured kernels (CSV)", 1, 100)
-      .value("profile", "GPU", "print the constants as lines of this machine profile")
-      .value("source", "TEXT", "source of the measurements, for --profile")
       .value("csv", "FILE", "write each shape with its measured and its predicted time")
       .flag("json", "print only the answer, as JSON, on standard output")
       .json_keys(kernels_answers())
@@ -67,10 +65,7 @@ int kernels_command(const std::vector<std::string>& args, std::ostream& out, std
     file.stream() << shapes_csv(kernels);
     file.commit();
   }
-  if (const auto gpu = options.text("profile"))
-    out << profile_lines(kernels, *gpu, options.text("source").value_or("measured kernels"));
-  else
-    out << (options.has("json") ? kernels_json(kernels) : kernels_text(kernels));
+  out << (options.has("json") ? kernels_json(kernels) : kernels_text(kernels));
   return status_done;
 }
 

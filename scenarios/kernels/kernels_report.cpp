@@ -108,16 +108,4 @@ std::string shapes_csv(const Kernels& kernels) {
   return text;
 }
 
-std::string profile_lines(const Kernels& kernels, const std::string& gpu, const std::string& source) {
-  std::string text = "kernels:\n";
-  for (const FittedKernel& kernel : kernels) {
-    if (kernel.measured.gpu != gpu) continue;
-    text += fmt::format("  {}:\n", name_of(kernel.measured.key));
-    for (const FittedConstant& each : constants_in(kernel))
-      text += fmt::format("    {}: {{value: {:.3g}, spread: {:.2g}}}\n", each.constant.name, each.value, each.spread);
-    text += fmt::format("    error: {:.2g}\n    source: {}\n", kernel.fit.left_out.mean, source);
-  }
-  return text;
-}
-
 }  // namespace slipway::scenarios

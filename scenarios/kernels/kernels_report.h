@@ -20,7 +20,5 @@ std::string kernels_json(const std::vector<FittedKernel>& kernels);
 // Every shape: GPU, kernel, the columns that name the shape, measured and predicted seconds (by the fit that did not see
 // it), and their ratio - 1.
 std::string shapes_csv(const std::vector<FittedKernel>& kernels);
-// The kernels of one GPU as lines of its machine profile. `source`: of the measurements.
-std::string profile_lines(const std::vector<FittedKernel>& kernels, const std::string& gpu, const std::string& source);
 
 }  // namespace slipway::scenarios

@@ -7,6 +7,7 @@ build=${BUILD:-build}
 out=$build/kernels-study
 mkdir -p "$out"
 for kind in gemm attention latent-attention grouped-gemm collective; do
+  echo "$kind:"
   "$build/slipway" kernels scenarios/studies/kernels/$kind.csv --csv "$out/$kind.csv"
   echo
 done
