@@ -17,13 +17,12 @@
 // Guarded by tests/models/kernels_test.cpp.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "models/model/dtype.h"
 #include "models/model/names.h"
@@ -56,8 +55,7 @@ inline constexpr std::array format_names{Named{Format::float64, "float64"},
                                          Named{Format::mxfp4_fp8, "mxfp4_fp8"}};
 constexpr std::size_t formats = format_names.size();
 constexpr const char* name_of(Format format) { return name_in(format_names, format); }
-constexpr Format format_of(Dtype dtype) { return static_cast<Format>(dtype); }
-static_assert(format_of(Dtype::float16) == Format::float16 && format_of(Dtype::float64) == Format::float64);
+static_assert(static_cast<int>(Format::float16) == static_cast<int>(Dtype::float16), "a Dtype is also a Format");
 // Bytes of one weight and of one input in memory, scales included.
 double weight_bytes(Format format);
 double input_bytes(Format format);
@@ -141,13 +139,15 @@ std::string name_of(const KernelKey& key);
 // In the order of the members of its struct.
 std::span<const KernelConstant> constants_of(KernelKind kind);
 
-// The constants of a kind as a struct. Constants: the kind's.
+// The constants of a kind, in that order.
 constexpr std::size_t kernel_constants = 5;
 using KernelValues = std::array<double, kernel_constants>;
+// Constants by name: a struct of doubles, from its members' values in their order.
 template <typename Constants>
-Constants named(const KernelValues& values) {
-  static_assert(sizeof(Constants) == sizeof(KernelValues));
-  return std::bit_cast<Constants>(values);
+Constants named(std::span<const double> values) {
+  std::array<double, sizeof(Constants) / sizeof(double)> copy{};
+  std::copy_n(values.begin(), copy.size(), copy.begin());
+  return std::bit_cast<Constants>(copy);
 }
 
 }  // namespace slipway::models

@@ -9,11 +9,11 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <initializer_list>
 #include <span>
 #include <vector>
 
+#include "models/machine/kernels.h"
 #include "models/trainers/stack.h"
 
 namespace slipway::models {
@@ -24,14 +24,6 @@ TimeModel megatron_core_time();
 TimeModel megatron_deepspeed_time();
 TimeModel megatron_lm_time();
 TimeModel llm_foundry_time();
-
-// A formula's constants by name: a struct of doubles in the order of its parameters.
-template <typename Constants>
-Constants named(std::span<const double> values) {
-  std::array<double, sizeof(Constants) / sizeof(double)> copy{};
-  std::copy_n(values.begin(), copy.size(), copy.begin());
-  return std::bit_cast<Constants>(copy);
-}
 
 struct Passes {
   double forward = 0, backward = 0;

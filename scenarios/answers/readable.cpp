@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "scenarios/language/quantity.h"
 
@@ -68,6 +69,12 @@ std::string readable_count(double count) {
   static constexpr std::array<Scale, 3> scales{{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}}};
   return scaled(count, scales);
 }
+
+std::function<std::string(double)> or_dash(std::function<std::string(double)> text) {
+  return [text = std::move(text)](double value) { return std::isnan(value) ? std::string("-") : text(value); };
+}
+
+std::string yes_no(bool yes) { return yes ? "yes" : "no"; }
 
 std::string readable_flops(double flops_per_s) {
   static constexpr std::array<Scale, 5> scales{

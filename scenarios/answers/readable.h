@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,10 @@ std::string readable_bytes(double bytes);        // binary units
 std::string readable_share(double share);        // a fraction of one
 std::string readable_count(double count);        // "12,345", "10.4 M"
 std::string readable_flops(double flops_per_s);  // "91.2 GFLOP/s"
+// For a column of numbers that may be absent: NaN is "-".
+std::function<std::string(double)> or_dash(std::function<std::string(double)> text);
+// For a column of flags.
+std::string yes_no(bool yes);
 // Singular or plural: "1 rank", "4 ranks", "12,345 tasks".
 std::string counted(std::int64_t count, const std::string& noun);
 

@@ -116,8 +116,6 @@ std::vector<BatchRow> batch_rows(const std::vector<BatchMeasured>& batches, doub
 
 namespace {
 
-std::string seconds_or_dash(double seconds) { return std::isnan(seconds) ? "-" : readable_seconds(seconds); }
-
 std::string off_by(const BatchRow& row) {
   if (!row.predicted_step_s || !row.measured.step_s) return "-";
   return readable_share(std::abs(*row.predicted_step_s / *row.measured.step_s - 1));
@@ -142,11 +140,11 @@ const Description<BatchRow>& batch_keys() {
           .key("last_step", "number", "the same", &BatchRow::last_step)
           .key("step_time_s", "s", "median of its steps with a successor of the same batch; absent without one",
                [](const BatchRow& row) { return row.measured.step_s; })
-          .column("step time", seconds_or_dash)
+          .column("step time", or_dash(readable_seconds))
           .only_column("tokens/s",
                        [](const BatchRow& row) { return row.tokens_per_s ? readable_count(*row.tokens_per_s) : "-"; })
           .key("predicted_step_s", "s", "simulated before the run; present with --confirm", &BatchRow::predicted_step_s)
-          .column("predicted", seconds_or_dash)
+          .column("predicted", or_dash(readable_seconds))
           .if_any()
           .only_column("off by", off_by)
           .if_any()

@@ -108,10 +108,6 @@ bool knows_rates(const std::vector<LossPoint>& losses) {
                      [](const LossPoint& point) { return point.learning_rate.has_value(); });
 }
 
-}  // namespace
-
-namespace {
-
 // Each key is a list, one per step.
 Description<LossPoint> loss_keys() {
   const auto rate = [](const LossPoint& point) { return point.learning_rate; };
@@ -122,8 +118,7 @@ Description<LossPoint> loss_keys() {
       .column("loss", [](double loss) { return fmt::format("{:.6f}", loss); })
       .key("learning_rates", "1",
            "list, the learning rate of each step; absent where an earlier version ran some of them", rate)
-      .column("learning rate",
-              [](double of_step) { return std::isnan(of_step) ? "-" : fmt::format("{:.4g}", of_step); })
+      .column("learning rate", or_dash([](double of_step) { return fmt::format("{:.4g}", of_step); }))
       .if_any()
       .only_column("held out",
                    [](const LossPoint& point) {
@@ -190,10 +185,6 @@ std::string step_time_words(const Execution& run) {
          window;
 }
 
-}  // namespace
-
-namespace {
-
 // The table also has the losses of runs before this one. The length of their windows is not known any more.
 std::string held_out_words(const Trace& trace) {
   const int before = steps_before(trace);
@@ -209,10 +200,6 @@ std::string held_out_words(const Trace& trace) {
                                                 : counted(trace.window, "step") + " that end there";
   return "Held out: with the weights before the " + steps + ".\n";
 }
-
-}  // namespace
-
-namespace {
 
 struct Answer {
   const PreparedStep& prepared;

@@ -404,7 +404,7 @@ Description<RungOf> rung_keys() {
       .key("mfu", "0..1", "as in simulate", rung(&RungStep::mfu))
       .column("MFU", [](double mfu) { return mfu > 0 ? readable_share(mfu) : "-"; })
       .key("fits", "bool", "as in simulate", rung(&RungStep::fits))
-      .column("fits", [](double fits) { return fits > 0 ? "yes" : "no"; })
+      .column("fits", yes_no)
       .only_column("from sequence", of_stay([](const Stay& stay) { return count_text(stay.from_samples); }))
       .only_column("at loss", of_stay([](const Stay& stay) { return loss_text(stay.from_loss); }))
       .only_column("steps", of_stay([](const Stay& stay) { return batch_text(stay.steps); }))

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -13,7 +12,6 @@
 #include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/answers/training_words.h"
-#include "scenarios/files/files.h"
 #include "scenarios/growth/training_lines.h"
 #include "scenarios/language/usage_error.h"
 #include "scenarios/tables/csv.h"
@@ -25,15 +23,7 @@ namespace {
 constexpr const char* columns[] = {"submission", "run", "sequence", "global_batch", "learning_rate", "tokens", "loss"};
 
 CsvTable read_table(const std::string& path) {
-  if (const std::string reason = unreadable(path); !reason.empty())
-    throw UsageError("cannot read '" + path + "': " + reason);
-  std::ifstream in(path);
-  CsvTable table;
-  try {
-    table = read_csv(in, path);
-  } catch (const std::runtime_error& reason) {
-    throw UsageError(reason.what());
-  }
+  CsvTable table = read_csv_file(path);
   std::string all;
   for (const char* column : columns) all += (all.empty() ? "" : ",") + std::string(column);
   if (!table.header.empty() && table.header[0] == "step")

@@ -242,7 +242,6 @@ std::string rates_text(const ExecutedRun& run) {
 }
 
 std::string loss_cell(double loss) { return fmt::format("{:.4g}", loss); }
-std::string tokens_or_dash(double tokens) { return std::isnan(tokens) ? "-" : readable_count(tokens); }
 
 // Each part of the answer as it is shown: with the answer.
 struct Group {
@@ -320,9 +319,9 @@ Description<UnseenRun> unseen_keys() {
       .key("learning_rates", "1", "[least, most]", [](const UnseenRun& each) { return bounds(each.run.rates()); })
       .wide_column("rate", [](const UnseenRun& each) { return rates_text(each.run); })
       .key("tokens", "tokens", "to the target; absent where it is not reached", &UnseenRun::tokens)
-      .column("tokens", tokens_or_dash)
+      .column("tokens", or_dash(readable_count))
       .key("predicted_tokens", "tokens", "the same by the fit", &UnseenRun::predicted_tokens)
-      .column("predicted", tokens_or_dash)
+      .column("predicted", or_dash(readable_count))
       .only_column("off by",
                    [](const UnseenRun& each) {
                      return each.tokens && each.predicted_tokens ? off_text(*each.predicted_tokens, *each.tokens) : "-";

@@ -170,8 +170,8 @@ std::vector<double> rows_of_fullest_gpu(double tokens, int experts_per_token, in
   return {rows.begin() + fullest * each, rows.begin() + (fullest + 1) * each};
 }
 
-std::vector<KernelRows> read_kernels(std::istream& in, const std::string& file) {
-  const CsvTable csv = read_csv(in, file);
+std::vector<KernelRows> read_kernels(const std::string& file) {
+  const CsvTable csv = read_csv_file(file);
   const RowReader reader = reader_of(csv);
   std::map<std::pair<std::string, KernelKey>, KernelTable> tables;
   for (const CsvRow& row : csv.rows) {

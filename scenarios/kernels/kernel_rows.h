@@ -11,7 +11,6 @@
 // exponent A; the GPU with most rows). Guarded by tests/scenarios/kernels_command_test.cpp.
 #pragma once
 
-#include <istream>
 #include <string>
 #include <vector>
 
@@ -26,8 +25,8 @@ struct KernelRows {
   KernelTable table;  // rows that count: a collective's from 1 MiB on, because smaller ones are latency
 };
 
-// Sorted by GPU and kernel. Throws UsageError with file, line and column.
-std::vector<KernelRows> read_kernels(std::istream& in, const std::string& file);
+// Sorted by GPU and kernel. Throws UsageError with file, line and column, or the reason why the file cannot be read.
+std::vector<KernelRows> read_kernels(const std::string& file);
 
 // Rows of each expert of the GPU that has most, where `tokens` · `experts_per_token` rows are dealt to `experts` with
 // shares by a power law, cut off at one row and at 0.8 of the tokens. The experts' places are drawn with a fixed seed.

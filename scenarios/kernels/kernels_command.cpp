@@ -1,5 +1,4 @@
 // `slipway kernels`: constants of a GPU's kernels and collectives from measured times.
-#include <fstream>
 #include <ostream>
 
 #include "scenarios/command_line/command.h"
@@ -37,13 +36,6 @@ CommandOptions declared_options() {
   return options;
 }
 
-std::vector<KernelRows> rows_in(const std::string& path) {
-  if (const std::string reason = unreadable(path); !reason.empty())
-    throw UsageError("cannot read " + path + ": " + reason + "; give a CSV of measured kernels");
-  std::ifstream file(path);
-  return read_kernels(file, path);
-}
-
 }  // namespace
 
 int kernels_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
@@ -51,13 +43,15 @@ int kernels_command(const std::vector<std::string>& args, std::ostream& out, std
   if (!options.parse(args, out)) return status_done;
   std::vector<FittedKernel> kernels;
   for (const std::string& path : options.arguments())
-    for (KernelRows& rows : rows_in(path)) kernels.push_back({std::move(rows), {}});
+    for (KernelRows& rows : read_kernels(path)) kernels.push_back({std::move(rows), {}});
   const auto csv = options.text("csv");
   if (csv) check_output("--csv", *csv, options.arguments());
   {
     const Ticking ticking(err, "fitting");
-    constexpr std::size_t large = 1 << 20;
-    each_in_parallel(kernels.size(), large,
+    std::size_t shapes = 0;
+    for (const FittedKernel& kernel : kernels) shapes += kernel.measured.table.rows.size();
+    constexpr std::size_t rounds = 100;  // in which a fit prices each shape, about
+    each_in_parallel(kernels.size(), rounds * shapes,
                      [&](std::size_t i) { kernels[i].fit = fit_kernel(kernels[i].measured.table); });
   }
   if (csv) {

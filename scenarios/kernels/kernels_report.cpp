@@ -34,7 +34,7 @@ std::vector<FittedConstant> constants_in(const FittedKernel& kernel) {
 // "0.72", "2.4 µs"
 std::string value_text(const FittedConstant& each) {
   if (each.constant.unit == std::string_view("s")) return readable_seconds(each.value);
-  return each.value >= 1e4 ? readable_count(each.value) : fmt::format("{:.3g}", each.value);
+  return each.value >= 1000 ? readable_count(each.value) : fmt::format("{:.3g}", each.value);
 }
 
 // "share 0.72, area 9,100, memory 0.6, launch 2.4 µs"
@@ -54,8 +54,6 @@ Description<FittedConstant> constant_keys() {
       .key("spread", "-", "standard deviation of the value's logarithm after the fit", &FittedConstant::spread);
 }
 
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
 Description<FittedKernel> kernel_keys() {
   return Description<FittedKernel>()
       .key("gpu", "text", "machine profile", of(&FittedKernel::measured, &KernelRows::gpu))
@@ -68,12 +66,12 @@ Description<FittedKernel> kernel_keys() {
       .column("shapes", readable_count)
       .key("error", "0..1", "mean of |predicted / measured - 1| of shapes left out of the fit, a fifth at a time",
            [](const FittedKernel& each) { return each.fit.left_out.mean; })
-      .column("left out: mean", percent)
+      .column("left out: mean", readable_share)
       .key("median_error", "0..1", "its median", [](const FittedKernel& each) { return each.fit.left_out.median; })
-      .column("median", percent)
+      .column("median", readable_share)
       .key("error_in_sample", "0..1", "mean of the same with all shapes in the fit",
            [](const FittedKernel& each) { return each.fit.in_sample.mean; })
-      .column("in sample", percent)
+      .column("in sample", readable_share)
       .list("constants", "one object per fitted constant", constants_in, constant_keys())
       .wide_column("constants", constants_text);
 }

@@ -75,8 +75,6 @@ Description<MemoryParts> parts_keys() {
 
 bool has_formula(const StageReport& stage) { return stage.formula.has_value(); }
 
-std::string yes_no(bool yes) { return yes ? "yes" : "no"; }
-
 // `cautious_share`: of a GPU, the trainer's.
 Description<StageReport> stage_keys(double cautious_share) {
   const auto total = [](MemoryParts StageReport::*parts) {
@@ -139,7 +137,7 @@ Description<TriedChange> change_keys() {
       .key("step_time_s", "s", "as step_time_s; null where it was not priced", &TriedChange::step_time_s)
       .when([](const TriedChange& tried) { return tried.step_time_s > 0; })
       .else_null()
-      .column("step time", [](double step_s) { return std::isnan(step_s) ? "-" : readable_seconds(step_s); });
+      .column("step time", or_dash(readable_seconds));
 }
 
 std::optional<std::vector<TriedChange>> changes_in(const Answer& answer) {

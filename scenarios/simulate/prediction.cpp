@@ -180,7 +180,7 @@ Description<StageRow> stage_keys() {
            whole([](const StageRow& row) { return row.memory.capacity; }))
       .wide_column("of a GPU's",
                    [](const StageRow& row) { return readable_bytes(row.memory.capacity) + row.memory.on; })
-      .only_column("fits", [](const StageRow& row) { return row.fits() ? "yes" : "no"; })
+      .only_column("fits", [](const StageRow& row) { return yes_no(row.fits()); })
       .key("peak_task", "text", "list, one per pipeline rank: label of the task during which the peak occurs",
            [](const StageRow& row) { return row.memory.use.peak_task; })
       .column("peaks in")
@@ -221,7 +221,7 @@ const Description<Answer>& description() {
           .lists(rows_in, stage_keys())
           .key("fits", "bool", "needed_memory_bytes <= what a process gets of the GPU's memory, on every rank",
                of(prediction_in, &Prediction::fits))
-          .column("fits", [](double fits) { return fits > 0 ? "yes" : "no"; })
+          .column("fits", yes_no)
           .key("fits_cautious", "bool", "the same within the trainer's cautious share of every GPU, 0.8 of the book",
                [](const Answer& a) { return a.prediction.verdict.fits_cautious; })
           .key("ranks", "count", "GPUs (or CPU ranks) of the layout",
@@ -318,10 +318,6 @@ std::string tasks_text(const PreparedStep& prepared, const Prediction& predictio
                                     : " (simulated as " + readable_count(static_cast<double>(prediction.units)) + ")");
 }
 
-}  // namespace
-
-namespace {
-
 std::string verdict_text(const PreparedStep& prepared, const Prediction& prediction) {
   const Verdict& verdict = prediction.verdict;
   return fmt::format(
@@ -347,10 +343,9 @@ std::string report_text(const PreparedStep& prepared, const Prediction& predicti
   if (prediction.training) text += training_text(prepared.scenario, *prediction.training);
   text += basis_text(prediction.basis) + shares_text(step) + "\n" + filling_text(prepared);
   if (prediction.degradation) text += degradation_text(*prediction.degradation);
-  text +=
-      fmt::format("Memory, the fullest rank of each pipeline rank (fits: {}):\n", prediction.fits() ? "yes" : "no") +
-      memory_text(prediction.memory, prediction.needs, prepared.scenario.trainer.usable_share) + "\n" +
-      verdict_text(prepared, prediction) + closed_form_text(prepared, prediction.memory[0]) + "\n";
+  text += fmt::format("Memory, the fullest rank of each pipeline rank (fits: {}):\n", yes_no(prediction.fits())) +
+          memory_text(prediction.memory, prediction.needs, prepared.scenario.trainer.usable_share) + "\n" +
+          verdict_text(prepared, prediction) + closed_form_text(prepared, prediction.memory[0]) + "\n";
   const bool window = prepared.graph.window > 1;
   const std::string unit = window ? "window" : "step";
   text += fmt::format("One {}{} alone takes {}. {}{}{} a {}, {} simulated in {}.\n\n", unit,

@@ -64,7 +64,7 @@ std::string readable(const StudyMetric& metric, double value) {
     case MetricKind::bytes:
       return readable_bytes(value);
     case MetricKind::flag:
-      return value > 0 ? "yes" : "no";
+      return yes_no(value > 0);
     case MetricKind::count:
       break;
   }

@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <fstream>
 #include <istream>
 #include <iterator>
 #include <limits>
 #include <optional>
 #include <set>
 #include <stdexcept>
+
+#include "scenarios/files/files.h"
+#include "scenarios/language/usage_error.h"
 
 namespace slipway::scenarios {
 
@@ -90,6 +94,17 @@ CsvTable read_csv(std::istream& in, const std::string& file) {
                                "'; rename one");
   while (std::optional<CsvRow> row = scanner.next()) table.rows.push_back(std::move(*row));
   return table;
+}
+
+CsvTable read_csv_file(const std::string& path) {
+  if (const std::string reason = unreadable(path); !reason.empty())
+    throw UsageError("cannot read '" + path + "': " + reason);
+  std::ifstream in(path);
+  try {
+    return read_csv(in, path);
+  } catch (const std::runtime_error& reason) {
+    throw UsageError(reason.what());
+  }
 }
 
 std::string csv_line(const std::vector<std::string>& fields) {

@@ -37,6 +37,9 @@ struct CsvTable {
 // one name, an unclosed quote.
 CsvTable read_csv(std::istream& in, const std::string& file);
 
+// The same of a file that the user named. Throws UsageError for all that, and for a file that cannot be read.
+CsvTable read_csv_file(const std::string& path);
+
 // One line of fields, quoted where necessary, with a line feed at the end.
 std::string csv_line(const std::vector<std::string>& fields);
 

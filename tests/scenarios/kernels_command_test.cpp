@@ -62,6 +62,7 @@ TEST_F(KernelsOfFile, RefusesEachDefectWithItsPlace) {
     EXPECT_EQ(answer.out, "");
     EXPECT_EQ(files(), 1U) << "nothing may be written";
   };
+  refused("", "kernels.csv");
   refused("gpu,format,p,q,seconds\nh100-80gb,bfloat16,1,2,3\n", "kernels.csv:1: its columns are of no known kernel");
   refused("gpu,format,m,n,k,seconds\nh100,bfloat16,8,8,8,1e-5\n",
           "kernels.csv:2: column gpu: no machine profile 'h100'");
