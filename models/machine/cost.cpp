@@ -54,6 +54,109 @@ Load load_of(const Operator& op, Direction direction) {
   return {};
 }
 
+// Machines with measured kernels.
+
+constexpr double streaming_share = 0.85;  // of memory bandwidth, of element-wise kernels
+constexpr double most_share = 0.95;       // of peak, of any kernel (kernels.h)
+
+Rates rates_of(const Machine& machine, Format format) {
+  const double peak = machine.peak_flops[static_cast<std::size_t>(computes_as(format))];
+  if (!(peak > 0))
+    throw std::invalid_argument("machine " + machine.name + " has no peak_flops for " + name_of(format) +
+                                "; choose another dtype, or add the peak to its profile");
+  return {peak, machine.memory_bandwidth};
+}
+
+// Wider formats have no measured products: the shapes cost what they cost in bfloat16, at the format's peak.
+const GemmConstants& gemm_of(const Machine& machine, Format format) {
+  const auto& gemm = machine.kernels.gemm;
+  const auto& own = gemm[static_cast<std::size_t>(format)];
+  return own ? *own : gemm[static_cast<std::size_t>(Format::bfloat16)].value();
+}
+
+double product_seconds(const Machine& machine, Dtype dtype, const GemmShape& shape) {
+  const auto format = static_cast<Format>(dtype);
+  GemmConstants constants = gemm_of(machine, format);
+  constants.share = std::min(most_share, constants.share * machine.constants.gemm);
+  return seconds_of(constants, rates_of(machine, format), shape);
+}
+
+double traffic_seconds(const Machine& machine, double bytes) {
+  const StepConstants& c = machine.constants;
+  return bytes * c.traffic * (machine.trainer.eager ? c.eager_traffic : 1) /
+         (machine.memory_bandwidth * streaming_share);
+}
+
+// A kernel that only moves data starts as soon after the one before it as a product does.
+double gap_of(const Machine& machine) { return gemm_of(machine, Format::bfloat16).launch; }
+
+double flash_share(const Machine& machine, Kernels asked) {
+  const StepConstants& c = machine.constants;
+  const bool new_ones = machine.generation >= Generation::hopper;
+  const FlashKernel kernel = asked == Kernels::flash1 ? FlashKernel::flash1
+                             : new_ones               ? machine.trainer.hopper
+                                                      : machine.trainer.ampere;
+  double share = c.attention;
+  if (new_ones && kernel != FlashKernel::best) share *= c.flash2_hopper;
+  if (kernel == FlashKernel::flash1) share *= c.flash1;
+  return share;
+}
+
+double flash_seconds(const Machine& machine, const Operator& op, Direction direction) {
+  const auto format = static_cast<Format>(op.dtype);
+  const AttentionConstants* measured = attention_of(machine.kernels, format, op.k);
+  if (measured == nullptr) measured = attention_of(machine.kernels, Format::bfloat16, op.k);
+  if (measured == nullptr)
+    throw std::invalid_argument("machine " + machine.name + " has no constants of flash attention; choose kernels: " +
+                                "torch or fused_softmax, or add them to its profile's kernels");
+  AttentionConstants constants = *measured;
+  constants.share *= flash_share(machine, op.attention);
+  AttentionShape shape{op.heads, 1, static_cast<double>(op.n), op.forward_flops, op.forward_bytes};
+  if (direction != Direction::forward) {
+    constants.share *= machine.constants.attention_backward;
+    constants.launch *= 2;
+    shape.flops = op.input_grad_flops, shape.bytes = op.backward_bytes;
+  }
+  constants.share = std::min(constants.share, most_share);
+  return seconds_of(constants, rates_of(machine, format), shape);
+}
+
+double scores_seconds(const Machine& machine, const Operator& op, double flops, double bytes) {
+  const Rates rates = rates_of(machine, static_cast<Format>(op.dtype));
+  return std::max(flops / (rates.flops * std::min(most_share, machine.constants.scores)),
+                  bytes / (rates.memory * streaming_share));
+}
+
+double real(std::int64_t value) { return static_cast<double>(value); }
+
+// Products, attention and traffic of an operator in one direction that is not both gradients.
+double kernel_seconds(const Machine& machine, const Operator& op, Direction direction) {
+  const StepConstants& c = machine.constants;
+  const bool forward = direction == Direction::forward;
+  const double gap = gap_of(machine);
+  if (op.weight_grad_flops > 0) {
+    const double m = real(op.m), n = real(op.n), k = real(op.k), bytes = op.backward_bytes / 2;
+    if (direction == Direction::weight_grad)
+      return product_seconds(machine, op.dtype, {k, n, m, bytes}) +
+             machine.trainer.accumulate_bytes * c.accumulate_traffic * n * k /
+                 (machine.memory_bandwidth * streaming_share);
+    const double product = forward ? product_seconds(machine, op.dtype, {m, n, k, op.forward_bytes})
+                                   : product_seconds(machine, op.dtype, {m, k, n, bytes});
+    return product + (op.kernels - 1) * gap +
+           traffic_seconds(machine, forward ? op.elementwise_forward_bytes : op.elementwise_backward_bytes);
+  }
+  if (direction == Direction::weight_grad) return 0;
+  const double more = traffic_seconds(machine, forward ? op.elementwise_forward_bytes : op.elementwise_backward_bytes);
+  if (is_attention(op.kind) && !writes_scores(op.attention))
+    return flash_seconds(machine, op, direction) + more;
+  const double flops = forward ? op.forward_flops : op.input_grad_flops;
+  const double bytes = forward ? op.forward_bytes : op.backward_bytes;
+  if (is_attention(op.kind)) return op.kernels * gap + scores_seconds(machine, op, flops, bytes) + more;
+  const double logits = op.logits * c.logit_bytes / 2;  // half of it in each direction
+  return op.kernels * gap + traffic_seconds(machine, bytes) + more +
+         logits / (machine.memory_bandwidth * streaming_share);
+}
+
 double load_seconds(const Machine& machine, const Operator& op, const Load& load) {
   const double matrix =
       std::max(matrix_seconds(machine, op, load.flops), streaming_seconds(machine, load.matrix_bytes));
@@ -91,6 +194,7 @@ double operator_seconds(const Machine& machine, const Operator& op, Direction di
     throw std::invalid_argument(std::string("operator ") + op.part + " communicates: its time is a collective's");
   if (direction == Direction::backward)
     return operator_seconds(machine, op, Direction::input_grad) + operator_seconds(machine, op, Direction::weight_grad);
+  if (!machine.kernels.empty()) return kernel_seconds(machine, op, direction);
   return pace_of(machine, op.kind, direction) * load_seconds(machine, op, load_of(op, direction));
 }
 
@@ -101,17 +205,31 @@ double operators_seconds(const Machine& machine, std::span<const Operator> opera
   return seconds;
 }
 
+double host_seconds(const Machine& machine, const Operator& op, Direction direction) {
+  if (op.kind == OpKind::communicate) return 0;
+  const bool has_weight = op.weight_grad_flops > 0;
+  double kernels = op.kernels;
+  if (direction == Direction::weight_grad) kernels = has_weight ? 1 : 0;
+  if (direction == Direction::backward && has_weight) ++kernels;
+  return kernels * machine.constants.host_kernel;
+}
+
 double optimizer_seconds(const Machine& machine, double elements, Dtype parameter_dtype) {
+  if (!machine.kernels.empty())
+    return machine.step_overhead +
+           elements * machine.constants.update_bytes / (machine.memory_bandwidth * streaming_share);
   const double narrow = bytes_of(parameter_dtype), wide = std::max(4.0, narrow);
   const double bytes_each = 6 * wide + wide + (narrow < wide ? narrow : 0.0);
   return machine.step_overhead + machine.launch_overhead + streaming_seconds(machine, elements * bytes_each);
 }
 
 double norm_seconds(const Machine& machine, double bytes) {
+  if (!machine.kernels.empty()) return gap_of(machine) + bytes / (machine.memory_bandwidth * streaming_share);
   return machine.launch_overhead + streaming_seconds(machine, bytes);
 }
 
 double adding_seconds(const Machine& machine, double bytes) {
+  if (!machine.kernels.empty()) return gap_of(machine) + 3 * bytes / (machine.memory_bandwidth * streaming_share);
   return machine.launch_overhead + streaming_seconds(machine, 3 * bytes);
 }
 

@@ -35,6 +35,10 @@ double pace_of(const Machine& machine, OpKind kind, Direction direction);
 // missing number is never invented.
 double operator_seconds(const Machine& machine, const Operator& op, Direction direction);
 
+// Seconds that the host needs to launch an operator's kernels; 0 without measured kernels: their launches are then part
+// of the operator's own time.
+double host_seconds(const Machine& machine, const Operator& op, Direction direction);
+
 // Seconds of a run of compute operators (communicate entries are skipped; task_overhead not included).
 double operators_seconds(const Machine& machine, std::span<const Operator> operators, Direction direction);
 

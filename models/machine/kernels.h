@@ -21,8 +21,10 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "models/model/dtype.h"
 #include "models/model/names.h"
@@ -149,5 +151,24 @@ Constants named(std::span<const double> values) {
   std::copy_n(values.begin(), copy.size(), copy.begin());
   return std::bit_cast<Constants>(copy);
 }
+
+// The constants of one GPU: what a profile's `kernels` says (scenarios/language/load_kernels.h).
+struct AttentionOfWidth {
+  int head_dim = 0;
+  AttentionConstants constants;
+};
+struct MachineKernels {
+  bool measured = false;  // on this GPU; else those of a GPU that is alike, or book values
+  std::array<std::optional<GemmConstants>, formats> gemm;
+  std::array<std::optional<GroupedGemmConstants>, formats> grouped_gemm;
+  std::array<std::vector<AttentionOfWidth>, formats> attention;
+  std::array<std::optional<AttentionConstants>, formats> latent_attention;
+  std::array<std::optional<CollectiveConstants>, collective_names.size()> collective;
+  bool empty() const {
+    return std::none_of(gemm.begin(), gemm.end(), [](const auto& constants) { return constants.has_value(); });
+  }
+};
+// Of the nearest width; nullptr where the format has none.
+const AttentionConstants* attention_of(const MachineKernels& kernels, Format format, std::int64_t head_dim);
 
 }  // namespace slipway::models

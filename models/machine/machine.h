@@ -13,6 +13,8 @@
 #include "models/machine/collectives.h"
 #include "models/machine/degradation.h"
 #include "models/machine/kernels.h"
+#include "models/machine/step_constants.h"
+#include "models/machine/trainer_facts.h"
 #include "models/model/dtype.h"
 
 namespace slipway::models {
@@ -22,6 +24,7 @@ struct Link {
   double bandwidth = 0;   // bytes/s per port and direction, from the data sheet
   double latency = 0;     // seconds per message, software included
   double efficiency = 1;  // share of bandwidth that a large message reaches
+  int mesh = 0;           // GPUs joined pairwise without a switch: each pair has a share of the port; 0: a switch
 };
 
 // Source and date of one number, kept beside the value in every profile.
@@ -58,6 +61,10 @@ struct Machine {
   double reduce_bandwidth = 0;          // bytes/s at which a rank adds incoming data (0: free)
   Pace layer_pace, head_pace;           // of a layer's operators; of the vocabulary product and the loss
   double step_overhead = 0;             // seconds per step, added to the update
+  Generation generation = Generation::other;
+  MachineKernels kernels;   // empty: priced by the shares above (CPU ranks, and machines of one's own)
+  StepConstants constants;  // with `kernels`: of this machine and the scenario's trainer
+  TrainerFacts trainer;
   Provenance provenance;
   BlockTable blocks;  // measured per Transformer block; empty: priced by operators
 };

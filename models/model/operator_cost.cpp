@@ -132,9 +132,13 @@ namespace {
 // fused_softmax: one kernel, 2B forward and 3B backward: 10 in bf16; the same fit gives 11.
 // Kept: 5 bytes a score in bf16 (softmax output, dropout mask of 1 byte, dropout output; Korthikanti 2022). Selective
 // recompute makes them again instead.
+// The fused kernel of Megatron-LM takes 4 rows of scores at a time: where sequences times heads of a rank are no multiple
+// of 4, single kernels run (megatron/model/fused_softmax.py: is_kernel_available).
 void set_scores(Operator& op, const CostInput& in, double scores) {
   const double B = element(in), F = summed(in);
-  const bool fused = in.shape.kernels == Kernels::fused_softmax;
+  constexpr std::int64_t rows_at_once = 4;
+  const bool fused = in.shape.kernels == Kernels::fused_softmax &&
+                     in.shape.micro_batch * in.block.heads / in.shape.sharding.tensor % rows_at_once == 0;
   op.elementwise_forward_bytes = (fused ? 2 * B : 4 * B + 2 * conversion(in) + 2 * F) * scores;
   op.elementwise_backward_bytes = (fused ? 3 * B : 2 * B + 2 * conversion(in) + 3 * F) * scores;
   op.forward_bytes += 2 * B * scores;   // q·kᵀ writes them, ·v reads them
@@ -165,6 +169,7 @@ void set_attention(Operator& op, const CostInput& in) {
   const double scores = real(in.tokens.whole) * real(heads) * real(keys);
   const double seen = real(in.shape.before) + 0.5 * real(in.shape.sequence);  // keys per query of a causal slice, mean
   op.m = in.tokens.whole, op.n = keys, op.k = block.head_dim;
+  op.heads = real(in.shape.micro_batch * heads), op.attention = in.shape.kernels;
   op.forward_flops = 4.0 * scores * real(block.head_dim) * (flash && block.causal ? seen / real(keys) : 1.0);
   op.input_grad_flops = (flash ? 2.5 : 2.0) * op.forward_flops;
 
@@ -192,6 +197,7 @@ void set_ring_attention(Operator& op, const CostInput& in) {
   const std::int64_t heads = block.heads / cut.tensor, kv_heads = block.kv_heads / cut.tensor;
   const std::int64_t keys = in.shape.sequence / cut.context;
   op.m = in.tokens.whole, op.n = keys, op.k = block.head_dim;
+  op.heads = real(in.shape.micro_batch * heads), op.attention = in.shape.kernels;
   const double square = 4.0 * real(in.tokens.whole) * real(heads) * real(keys) * real(block.head_dim);
   op.forward_flops = block.causal ? 0.5 * square : square;
   op.input_grad_flops = 2.5 * op.forward_flops;
@@ -277,6 +283,7 @@ void set_loss(Operator& op, const CostInput& in) {
   op.forward_bytes = t == 1 ? statistics_bytes(in) : real(in.tokens.whole) * 3 * t * summed(in);
   op.backward_bytes = (summed(in) + element(in)) * logits;
   op.saved_bytes = summed(in) * logits;
+  op.logits = logits;
   op.kernels = 2;
 }
 

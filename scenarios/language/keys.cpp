@@ -331,6 +331,14 @@ constexpr BindingTo<Machine> peak_field{[](const Settings& settings, std::string
                                           return peak > 0 ? binding::written(peak) : std::string();
                                         }};
 
+constexpr BindingTo<Machine> generation_field{
+    [](const Settings& settings, std::string_view path, Machine& machine) {
+      if (const int index = settings.choice(path); index >= 0) machine.generation = generation_names[index].value;
+    },
+    [](const Machine& machine) {
+      return machine.generation == Generation::other ? std::string() : std::string(name_of(machine.generation));
+    }};
+
 // Empty links are not written.
 template <Link Machine::*link, auto member>
 constexpr BindingTo<Machine> link_field{machine_field<link, member>.read, [](const Machine& machine) {
@@ -348,6 +356,9 @@ const Key machine_table[] = {
      .required = true,
      .max = 1e18, .above_min = true, .unit = Unit::bytes,
      .of_machine = machine_field<&Machine::memory_bytes>},
+    {.path = "generation", .type = choice, .meaning = "of the GPU: which attention kernels a trainer has for it",
+     .fallback = "other", .choices = words_of<generation_names>,
+     .of_machine = generation_field},
     {.path = "peak_flops", .type = section, .meaning = "dense FLOP/s per dtype; absent = not supported",
      .derived = "required of GPUs; cores: until calibrated"},
     {.path = "peak_flops.float64", .type = number, .meaning = "peak", .max = 1e21, .unit = Unit::flops,
@@ -414,6 +425,10 @@ const Key machine_table[] = {
      .meaning = "share of bandwidth that a large message reaches",
      .fallback = "1", .max = 1, .above_min = true,
      .of_machine = link_field<&Machine::node_link, &Link::efficiency>},
+    {.path = "node_link.mesh", .type = integer,
+     .meaning = "GPUs of a node that are joined pairwise, without a switch: a pair has bandwidth / (mesh - 1); 0 = a switch",
+     .fallback = "0", .max = 1e3,
+     .of_machine = link_field<&Machine::node_link, &Link::mesh>},
     {.path = "network_link", .type = section, .meaning = "between nodes"},
     {.path = "network_link.name", .type = text, .meaning = "name of the link",
      .of_machine = link_field<&Machine::network_link, &Link::name>},

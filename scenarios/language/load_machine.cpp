@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "scenarios/files/embedded_files.h"
+#include "scenarios/language/load_kernels.h"
 #include "scenarios/language/profiles.h"
 
 namespace slipway::scenarios {
@@ -44,11 +45,18 @@ void require_rates(Settings& settings) {
 std::optional<Machine> machine_from(std::optional<Value> document, const std::string& file, Defects& defects) {
   const std::size_t before = defects.size();
   if (!document) return std::nullopt;
+  MachineKernels kernels;
+  if (const Value* section = document->find("kernels"); section != nullptr) {
+    kernels = kernels_from(*section, defects);
+    std::erase_if(document->entries, [](const Entry& entry) { return entry.key == "kernels"; });
+  }
   unwrap(*document, "", defects);
   Settings settings(std::move(*document), machine_keys(), defects);
   require_rates(settings);
   if (defects.size() != before) return std::nullopt;
   Machine machine = machine_of(settings);
+  machine.kernels = std::move(kernels);
+  machine.constants = book_constants();
   if (machine.name.empty()) machine.name = std::filesystem::path(file).stem().string();
   return machine;
 }

@@ -19,7 +19,9 @@ class StackReader {
     const std::size_t before = defects_.size();
     Stack stack{trainer, time_model_of(trainer), {}, {}};
     for (const Entry& section : root.entries) {
-      if (section.key != "time" && section.key != "memory")
+      if (section.key == "facts")
+        continue;  // load_trainer.h
+      else if (section.key != "time" && section.key != "memory")
         refuse(section.origin, section.key, "unknown key; allowed: time, memory", "remove it");
       else if (section.value.kind != Value::Kind::map)
         refuse(section.origin, section.key, "is no map of machines", "name a machine and its constants below it");

@@ -166,18 +166,6 @@ ChangeSearch search_changes(const Scenario& scenario, const std::vector<std::str
 
 namespace {
 
-SimulatedStep replayed(const Scenario& scenario) {
-  StepOptions options;
-  options.makespan = false;
-  return simulated_step(
-      scenario, options,
-      {prepared_unchecked, [](const PreparedStep& prepared, const auto&, const std::vector<int>& steps) {
-         std::vector<Simulation> replayed(1);
-         replayed[0].timeline = replay(prepared.graph, prepared.durations, steps.front());
-         return replayed;
-       }});
-}
-
 double step_s(const SimulatedStep& step) {
   return step_time_of(step.prepared.graph, step.simulation.timeline, periodic_of(step));
 }
@@ -185,12 +173,12 @@ double step_s(const SimulatedStep& step) {
 }  // namespace
 
 void price(const Scenario& scenario, TriedChange& tried) {
-  const SimulatedStep step = replayed(scenario);
+  const SimulatedStep step = replayed_step(scenario);
   const auto memory = stage_memory(step.prepared, step.simulation.timeline, periodic_of(step));
   tried.verdict = verdict_of(scenario, stage_needs(scenario, on_timeline(memory)));
   tried.step_time_s = step_s(step);
 }
 
-double replayed_step_s(const Scenario& scenario) { return step_s(replayed(scenario)); }
+double replayed_step_s(const Scenario& scenario) { return step_s(replayed_step(scenario)); }
 
 }  // namespace slipway::scenarios

@@ -40,4 +40,16 @@ SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& option
                          }});
 }
 
+SimulatedStep replayed_step(const Scenario& scenario) {
+  StepOptions options;
+  options.makespan = false;
+  return simulated_step(
+      scenario, options,
+      {prepared_unchecked, [](const PreparedStep& prepared, const auto&, const std::vector<int>& steps) {
+         std::vector<Simulation> replayed(1);
+         replayed[0].timeline = replay(prepared.graph, prepared.durations, steps.front());
+         return replayed;
+       }});
+}
+
 }  // namespace slipway::scenarios

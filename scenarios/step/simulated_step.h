@@ -41,6 +41,10 @@ struct StepWorkers {
 SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& options, const StepWorkers& work);
 SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& options);
 
+// The same in a replay without contention and without checks. Throws std::invalid_argument where the cluster cannot price
+// it.
+SimulatedStep replayed_step(const Scenario& scenario);
+
 // Null where the whole step was simulated.
 inline const PeriodicTimeline* periodic_of(const SimulatedStep& step) {
   return step.periodic ? &*step.periodic : nullptr;

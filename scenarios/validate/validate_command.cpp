@@ -121,7 +121,10 @@ void write_rows(const std::string& path, const std::vector<Validation>& validati
 
 }  // namespace
 
+int pooled_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+
 int validate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+  if (!args.empty() && args[0] == "pooled") return pooled_command({args.begin() + 1, args.end()}, out, err);
   CommandOptions options = declared_options();
   if (!options.parse(args, out)) return status_done;
   const std::vector<std::string>& paths = options.arguments();

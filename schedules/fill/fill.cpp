@@ -241,7 +241,7 @@ Filling fill(const TaskGraph& step, const Durations& durations, const BubbleWork
   Filling filling;
   filling.graph = Builder(step, bubble_work, assignment).run();
   for (int s = 0; s < assignment.steps; ++s)
-    filling.durations.insert(filling.durations.end(), durations.begin(), durations.end());
+    filling.durations.seconds.insert(filling.durations.seconds.end(), durations.begin(), durations.end());
   for (const BubbleTask& item : bubble_work.items) filling.durations.push_back(item.seconds);
   set_global_order(filling.graph, filling.durations);
   filling.period_s = periodic.period_s;

@@ -85,7 +85,7 @@ double message_seconds(const Work& work, int members, double latency, double ban
 }
 
 double message_seconds(const Work& work, int members, const LinkPath& path) {
-  if (work.kind == WorkKind::transfer) return path.latency + work.bytes / path.bandwidth;
+  if (work.kind == WorkKind::transfer) return path.start + path.latency + work.bytes / path.bandwidth;
   return collective_seconds(path, work.collective, members, work.bytes);
 }
 
@@ -106,6 +106,114 @@ bool is_priced_with_others(const TaskGraph& graph, const Work& work, const Clust
 }
 
 static_assert(static_cast<std::size_t>(Axis::world) + 1 == message_axes);
+
+namespace {
+
+bool is_of_data_axis(const TaskGraph& graph, TaskId task) {
+  const WorkKind kind = graph.work(task).kind;
+  return kind == WorkKind::grad_reduce || kind == WorkKind::parameter_gather;
+}
+
+constexpr auto nowhere = std::numeric_limits<std::uint32_t>::max();
+
+// The place of each compute task in its rank's order.
+std::vector<std::uint32_t> places_of(const TaskGraph& graph) {
+  std::vector<std::uint32_t> place(graph.tasks.size(), nowhere);
+  for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
+    const auto list = graph.compute_order[rank];
+    for (std::uint32_t i = 0; i < list.size(); ++i) place[list[i]] = i;
+  }
+  return place;
+}
+
+bool runs_passes(const TaskGraph& graph, TaskId task) { return graph.work(task).kind == WorkKind::segment; }
+
+}  // namespace
+
+// A reduction runs behind the task after the one that made its gradient; a gather behind the task before the one that
+// needs its weights. Where that task itself waits for the message, nothing runs.
+std::vector<Beside> messages_beside(const TaskGraph& graph) {
+  std::vector<Beside> pairs;
+  const std::vector<std::uint32_t> place = places_of(graph);
+  for (TaskId message = 0; message < graph.tasks.size(); ++message) {
+    if (graph.tasks[message].communicator == none || !is_of_data_axis(graph, message)) continue;
+    const auto before = graph.predecessors[message], after = graph.successors[message];
+    const auto waits = [&](TaskId task) { return std::find(after.begin(), after.end(), task) != after.end(); };
+    bool found = false;
+    for (const TaskId maker : before) {
+      if (place[maker] == nowhere) continue;
+      const auto list = graph.compute_order[graph.tasks[maker].rank];
+      if (place[maker] + 1 >= list.size()) continue;
+      const TaskId next = list[place[maker] + 1];
+      if (runs_passes(graph, maker) && runs_passes(graph, next) && !waits(next)) pairs.push_back({next, message});
+      found = found || runs_passes(graph, maker);
+    }
+    for (const TaskId user : after) {
+      if (found || place[user] == nowhere || place[user] == 0) continue;
+      const TaskId previous = graph.compute_order[graph.tasks[user].rank][place[user] - 1];
+      if (runs_passes(graph, previous)) pairs.push_back({previous, message});
+    }
+  }
+  return pairs;
+}
+
+double host_seconds(const TaskGraph& graph, const Work& work, int members, Axis axis, const Machine& machine) {
+  if (machine.kernels.empty()) return 0;
+  const StepConstants& constants = machine.constants;
+  if (work.kind == WorkKind::segment) {
+    double seconds = 0;
+    for (const Operator& op : graph.operators_run_by(work)) seconds += host_seconds(machine, op, direction_of(work.pass));
+    return seconds;
+  }
+  const bool drives_members = axis == Axis::tensor && members > 1 && machine.trainer.host_driven_collectives &&
+                              work.kind == WorkKind::wire_collective;
+  return constants.host_kernel + (drives_members ? members * constants.host_member : 0);
+}
+
+HostIssue host_issue_of(const TaskGraph& graph, const Cluster& cluster) {
+  HostIssue issue;
+  const auto launches = [](const NodeGroup& group) {
+    return !group.machine.kernels.empty() && group.machine.constants.host_kernel > 0;
+  };
+  if (std::none_of(cluster.groups.begin(), cluster.groups.end(), launches)) return issue;
+  std::vector<std::vector<HostIssue::Share>> shares(graph.tasks.size());
+  std::vector<double> known(graph.works.size() * cluster.groups.size(), -1);
+  std::vector<int> group_of_rank;
+  for (int rank = 0; rank < rank_count(graph.step.layout); ++rank) group_of_rank.push_back(place_of(cluster, rank).group);
+  issue.tail.assign(group_of_rank.size(), 0);
+  for (const TaskId id : graph.order) {
+    const Task& task = graph.tasks[id];
+    const auto seconds_on = [&](std::int32_t rank) {
+      const auto group = static_cast<std::size_t>(group_of_rank[rank]);
+      double& seconds = known[static_cast<std::size_t>(task.work) * cluster.groups.size() + group];
+      if (seconds < 0) {
+        const bool has_members = task.communicator != none;
+        const auto members = has_members ? static_cast<int>(graph.communicator(task).ranks.size()) : 1;
+        seconds = host_seconds(graph, graph.work(task), members,
+                               has_members ? graph.communicator(task).axis : Axis::tensor, cluster.groups[group].machine);
+      }
+      return seconds;
+    };
+    for (const std::int32_t rank : members_of(graph, id)) {
+      if (!is_lowered(graph, rank)) continue;
+      double& issued = issue.tail[rank];
+      if (task.kind == TaskKind::optimizer) {
+        shares[id].push_back({rank, issued, seconds_on(rank)});
+        issued = seconds_on(rank);
+        continue;
+      }
+      const double before = issued;
+      issued += seconds_on(rank);
+      shares[id].push_back({rank, before, issued});
+    }
+  }
+  issue.begin.push_back(0);
+  for (const auto& each : shares) {
+    issue.shares.insert(issue.shares.end(), each.begin(), each.end());
+    issue.begin.push_back(static_cast<std::uint32_t>(issue.shares.size()));
+  }
+  return issue;
+}
 
 Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
   const int ranks = rank_count(graph.step.layout);
@@ -140,12 +248,17 @@ Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
     if (known == unknown) known = compute_seconds(graph, work, cluster.groups[group].machine);
     durations[id] = known * slowdown[task.rank];
   }
+  for (const auto& [task, message] : messages_beside(graph)) {
+    const Machine& machine = cluster.groups[group_of_rank[graph.tasks[task].rank]].machine;
+    if (!machine.kernels.empty()) durations[task] += machine.constants.exposed * durations[message];
+  }
   return durations;
 }
 
 Durations order_and_price(TaskGraph& graph, const Cluster& cluster) {
   Durations durations = durations_of(graph, cluster);
   set_global_order(graph, is_degraded(cluster) ? durations_of(graph, healthy(cluster)) : durations);
+  durations.host = host_issue_of(graph, cluster);  // the order is the hosts' program
   return durations;
 }
 

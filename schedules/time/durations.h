@@ -25,11 +25,24 @@ double seconds_before(const Work& work, const Communicator& communicator, const 
 // messages include its layers' gathers for weight gradients; these then take no time of their own.
 bool is_priced_with_others(const TaskGraph& graph, const Work& work, const Cluster& cluster);
 
+// Seconds of a rank's host for a work: its launches, and what it does itself for the members of a tensor group.
+double host_seconds(const TaskGraph& graph, const Work& work, int members, Axis axis, const Machine& machine);
+
+// Compute tasks and the messages of data parallelism behind which they run: such a message takes a share of its time
+// (StepConstants::exposed) from the next task of each member.
+struct Beside {
+  TaskId task, message;
+};
+std::vector<Beside> messages_beside(const TaskGraph& graph);
+
 // Throws std::invalid_argument when the cluster has fewer GPUs than the layout has ranks, no fabric connects two
 // members, or a machine cannot price an operator.
 Durations durations_of(const TaskGraph& graph, const Cluster& cluster);
 
-// Returns durations_of and sets the graph's global order. The order is that of the cluster without degradation,
+// When the hosts issue the tasks of a graph that has its global order.
+HostIssue host_issue_of(const TaskGraph& graph, const Cluster& cluster);
+
+// Returns durations_of with the hosts' issue, and sets the graph's global order. The order is that of the cluster without degradation,
 // because ranks run in an order that was made without slow GPUs and ports.
 Durations order_and_price(TaskGraph& graph, const Cluster& cluster);
 

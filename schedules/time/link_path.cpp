@@ -1,6 +1,7 @@
 #include "schedules/time/link_path.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <stdexcept>
@@ -90,9 +91,62 @@ std::optional<Span> span_of(const Cluster& cluster, const Communicator& communic
   return span;
 }
 
+namespace {
+
+// GPUs that are joined pairwise have a part of a port for each other GPU of the group.
+double mesh_share(const Machine& machine, int members) {
+  const int others = machine.node_link.mesh - 1;
+  return others > 0 ? std::min(1.0, static_cast<double>(members - 1) / others) : 1;
+}
+
+// The slowest constants of the members' machines; nullptr where one of them has no measured collectives.
+const Machine* measured_machine(const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
+  const Machine* slowest = nullptr;
+  for (const std::int32_t rank : ranks) {
+    const Machine& machine = cluster.groups[place_of(cluster, rank).group].machine;
+    if (machine.kernels.empty()) return nullptr;
+    if (slowest == nullptr || machine.node_link.bandwidth < slowest->node_link.bandwidth) slowest = &machine;
+  }
+  return slowest;
+}
+
+const CollectiveConstants* nccl_of(const LinkPath& path, Collective collective) {
+  if (path.measured == nullptr) return nullptr;
+  const auto& all = path.measured->kernels.collective;
+  const auto& own = all[static_cast<std::size_t>(collective)];
+  if (own) return &*own;
+  const auto& gather = all[static_cast<std::size_t>(Collective::all_gather)];  // of messages that NCCL sends as simply
+  return gather ? &*gather : nullptr;
+}
+
+// `span` with what a collective reaches of a port inside a node.
+Span as_measured(const LinkPath& path, Collective collective) {
+  Span span = path.span;
+  if (const CollectiveConstants* nccl = nccl_of(path, collective)) {
+    span.inside.bandwidth *= nccl->share * mesh_share(*path.measured, span.per_node);
+    span.inside.latency = collective == Collective::all_reduce ? nccl->hop / 2 : nccl->hop;
+  }
+  return span;
+}
+
+void take_starts(LinkPath& path, const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
+  path.measured = measured_machine(cluster, ranks);
+  if (path.measured == nullptr || ranks.size() < 2) return;
+  const StepConstants& constants = path.measured->constants;
+  const bool inside = std::all_of(ranks.begin(), ranks.end(), [&](std::int32_t rank) {
+    return place_of(cluster, rank).node == place_of(cluster, ranks.front()).node;
+  });
+  path.start = inside ? constants.node_start : constants.network_start;
+  if (inside && path.measured->node_link.mesh > 1)
+    path.neighbours.bandwidth *= mesh_share(*path.measured, 2), path.bandwidth *= mesh_share(*path.measured, 2);
+}
+
+}  // namespace
+
 LinkPath path_of(const Cluster& cluster, const Communicator& communicator) {
   const auto& ranks = communicator.ranks;
   LinkPath path = ring_path(cluster, ranks);
+  take_starts(path, cluster, ranks);
   const std::size_t axis = static_cast<std::size_t>(communicator.axis);
   const MessageCost& cost = cluster.message_costs[axis];
   if (cost.bandwidth > 0 && ranks.size() > 1) {
@@ -111,6 +165,11 @@ LinkPath path_of(const Cluster& cluster, const Communicator& communicator) {
 
 Links links_of(const LinkPath& path, Collective collective, Algorithm algorithm) {
   if (collective == Collective::shift) return path.neighbours;
+  if (path.measured != nullptr && path.span.members() > 1 && algorithm != Algorithm::ring) {
+    const Span span = as_measured(path, collective);
+    if (algorithm == Algorithm::tree) return as_ring(algorithm, span);
+    return collective == Collective::all_to_all ? pairwise_as_ring(span) : as_ring(algorithm, span);
+  }
   if (algorithm == Algorithm::tree) return path.tree;
   if (collective == Collective::all_to_all && algorithm != Algorithm::ring) return pairwise_as_ring(path.span);
   return {path.latency, path.bandwidth};
@@ -128,9 +187,27 @@ Algorithm algorithm_of(const LinkPath& path, Collective collective, int members,
   return seconds(path.tree) < seconds({path.latency, path.bandwidth}) ? Algorithm::tree : path.algorithm;
 }
 
+double start_seconds(const LinkPath& path, Collective collective, int members, double bytes) {
+  if (members < 2) return 0;
+  const CollectiveConstants* nccl = nccl_of(path, collective);
+  if (nccl == nullptr || collective == Collective::shift || collective == Collective::send) return path.start;
+  double seconds = path.start + nccl->launch;
+  if (path.span.per_node < 2 || path.algorithm == Algorithm::ring) return seconds;
+  const RingTraffic traffic = ring_traffic(collective, path.span.per_node, bytes);
+  const double port = path.span.inside.bandwidth * mesh_share(*path.measured, path.span.per_node);
+  return seconds + nccl->own * bytes / members / port + nccl->ramp * std::sqrt(traffic.bytes_per_link);
+}
+
+double node_weight(const LinkPath& path, Collective collective) {
+  const CollectiveConstants* nccl = nccl_of(path, collective);
+  if (nccl == nullptr || path.span.nodes > 1 || path.span.members() < 2) return 1;
+  return 1 / (nccl->share * mesh_share(*path.measured, path.span.per_node));
+}
+
 double collective_seconds(const LinkPath& path, Collective collective, int members, double bytes) {
   const Links links = links_of(path, collective, algorithm_of(path, collective, members, bytes));
-  return ring_seconds(collective, members, bytes, links.latency, links.bandwidth, path.reduce_bandwidth);
+  return start_seconds(path, collective, members, bytes) +
+         ring_seconds(collective, members, bytes, links.latency, links.bandwidth, path.reduce_bandwidth);
 }
 
 }  // namespace slipway::schedules

@@ -6,6 +6,8 @@
 //                                    ring's
 //   nccl                             multi-ring, and for each all-reduce the tree where that takes less
 //
+// GPUs with measured collectives: inside a node, a collective takes launch + hops + what its members copy + the filling of
+// the ring beside the bytes over a port; between nodes, each message has a start and each further node a hop.
 // Cluster::message_costs (measured costs of a trainer's messages) override all of them.
 // Guarded by tests/sim/algorithm_test.cpp.
 #pragma once
@@ -27,6 +29,8 @@ struct LinkPath {
   Links tree{};                           // for an all-reduce by trees; bandwidth 0: not available
   Span span{};                            // for algorithms other than ring
   Links neighbours{};                     // the slowest from one rank to the next, for a shift
+  double start = 0;                       // seconds of a message beside its rounds and bytes
+  const Machine* measured = nullptr;      // its GPUs, where collectives are priced by measured ones (kernels.h)
 };
 
 // Throws std::invalid_argument when two neighbours share no fabric, or one without a bandwidth.
@@ -37,6 +41,10 @@ std::optional<Span> span_of(const Cluster& cluster, const Communicator& communic
 // The algorithm that a message takes, and its seconds without contention. `bytes` as in ring_seconds.
 Algorithm algorithm_of(const LinkPath& path, Collective collective, int members, double bytes);
 Links links_of(const LinkPath& path, Collective collective, Algorithm algorithm);
+// Seconds of a message before its rounds and bytes.
+double start_seconds(const LinkPath& path, Collective collective, int members, double bytes);
+// Bytes that a port is busy with for each byte of a collective inside a node: NCCL does not reach all of a port.
+double node_weight(const LinkPath& path, Collective collective);
 double collective_seconds(const LinkPath& path, Collective collective, int members, double bytes);
 
 }  // namespace slipway::schedules

@@ -17,15 +17,21 @@ Timeline replay(const TaskGraph& graph, const Durations& durations, int steps) {
   std::vector<double> rank_free(rank_count(graph.step.layout), 0);
   std::vector<double> communicator_free(graph.communicators.size(), 0);
   std::vector<double> carried(count, 0);  // earliest start that the previous step allows
+  Hosts hosts(durations.host, rank_free.size());
   for (std::size_t base = 0; base < timeline.start.size(); base += count) {
     for (const TaskId id : graph.order) {
       const Task& task = graph.tasks[id];
       double& free = task.communicator == none ? rank_free[task.rank] : communicator_free[task.communicator];
       double start = std::max(free, carried[id]);
       for (const TaskId before : graph.predecessors[id]) start = std::max(start, timeline.end[base + before]);
+      const bool is_message = task.communicator != none;
+      start = std::max(start, hosts.start(id, is_message));
       timeline.start[base + id] = start;
-      free = timeline.end[base + id] = start + durations[id];
+      if (task.kind == TaskKind::optimizer) hosts.synchronise(task.rank, start);
+      free = timeline.end[base + id] =
+          is_message ? start + durations[id] : std::max(start + durations[id], hosts.end(id));
     }
+    hosts.next_step();
     for (const auto& [before, after] : graph.carried) {
       carried[after] = std::max(carried[after], timeline.end[base + before]);
     }

@@ -112,8 +112,8 @@ struct Timeline {
   double makespan_s = 0;
 };
 
-// Requires graph.order. Every lane runs its tasks in order. A task starts when its predecessors are done and the lanes
-// of all its members are free.
+// Requires graph.order. Every lane runs its tasks in order. A task starts when its predecessors are done, the
+// lanes of all its members are free and their hosts have issued it.
 Timeline replay(const TaskGraph& graph, const Durations& durations, int steps = 1);
 
 }  // namespace slipway::schedules

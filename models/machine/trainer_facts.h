@@ -1,0 +1,42 @@
+// What a trainer's software does with the hardware, as facts that prices and the lowering read. A trainer is one file of
+// them, models/trainers/<trainer>.yaml, each fact with its source (scenarios/language/load_trainer.h).
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "models/model/names.h"
+#include "models/model/sharding.h"
+
+namespace slipway::models {
+
+enum class Generation : std::uint8_t { other, pascal, volta, ampere, ada, hopper, blackwell };
+inline constexpr std::array generation_names{
+    Named{Generation::other, "other"},   Named{Generation::pascal, "pascal"}, Named{Generation::volta, "volta"},
+    Named{Generation::ampere, "ampere"}, Named{Generation::ada, "ada"},       Named{Generation::hopper, "hopper"},
+    Named{Generation::blackwell, "blackwell"}};
+constexpr const char* name_of(Generation generation) { return name_in(generation_names, generation); }
+
+// The kernel that a trainer calls where a scenario says flash2. best: cuDNN's or flash attention 3, what was measured.
+enum class FlashKernel : std::uint8_t { flash1, flash2, best };
+inline constexpr std::array flash_names{Named{FlashKernel::flash1, "flash1"}, Named{FlashKernel::flash2, "flash2"},
+                                        Named{FlashKernel::best, "best"}};
+
+struct TrainerFacts {
+  std::string name = "generic";
+  // Kernels.
+  FlashKernel ampere = FlashKernel::flash2, hopper = FlashKernel::best;  // until Ampere, from Hopper on
+  bool eager = false;           // element-wise kernels one by one, fused by no compiler and no hand
+  double accumulate_bytes = 0;  // per parameter and micro-batch, beside the weight gradient's own result
+  // Messages.
+  bool overlaps_reduction = true;       // gradients are reduced beside the backward pass
+  bool overlaps_gather = true;          // weights are gathered beside the next forward pass
+  bool blocking_transfers = true;       // a rank goes on only after its message to another stage is sent
+  bool cuts_transfers = true;           // a message between stages is cut by tensor rank and joined in the node
+  bool host_driven_collectives = false; // the host spends time on each member of a tensor group
+  bool ring_attention = false;          // context parallelism: keys and values go around
+  // Layers.
+  bool balances_layers = false;         // a stage gets its share of the FLOPs, the head's included
+};
+
+}  // namespace slipway::models

@@ -1,0 +1,251 @@
+#include "schedules/time/critical_path.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <stdexcept>
+#include <tuple>
+
+#include "schedules/time/metrics.h"
+
+namespace slipway::schedules {
+namespace {
+
+constexpr auto nothing = std::numeric_limits<std::uint32_t>::max();
+
+// What a task may have waited for, beside its predecessors.
+struct Before {
+  std::vector<TaskId> on_lane;        // per task: the one before it on its lane
+  std::vector<TaskId> last_on_lane;   // per rank, then per communicator
+  std::vector<std::vector<TaskId>> carried, beside;
+};
+
+Before before_of(const TaskGraph& graph) {
+  Before before;
+  before.on_lane.assign(graph.tasks.size(), nothing);
+  before.carried.resize(graph.tasks.size());
+  before.beside.resize(graph.tasks.size());
+  const auto ranks = static_cast<std::size_t>(rank_count(graph.step.layout));
+  before.last_on_lane.assign(ranks + graph.communicators.size(), nothing);
+  for (const TaskId id : graph.order) {
+    const Task& task = graph.tasks[id];
+    TaskId& last = before.last_on_lane[task.communicator == none ? static_cast<std::size_t>(task.rank)
+                                                                  : ranks + static_cast<std::size_t>(task.communicator)];
+    before.on_lane[id] = last;
+    last = id;
+  }
+  for (const auto& [first, second] : graph.carried) before.carried[second].push_back(first);
+  for (const auto& [task, message] : messages_beside(graph)) before.beside[task].push_back(message);
+  return before;
+}
+
+class Walk {
+ public:
+  Walk(const TaskGraph& graph, const Cluster& cluster, const Durations& durations, const Timeline& timeline,
+       const PeriodicTimeline* periodic)
+      : graph_(graph),
+        cluster_(cluster),
+        durations_(durations),
+        timeline_(timeline),
+        periodic_(periodic),
+        before_(before_of(graph)),
+        count_(graph.tasks.size()) {}
+
+  std::vector<PathTerm> run() {
+    const std::size_t step = measured_step(timeline_);
+    const std::int32_t rank = slowest_rank(step);
+    const TaskId first = graph_.compute_order[rank].front();
+    from_ = start(step, first);
+    TaskId at = first;
+    std::size_t in = step + 1;
+    double date = start(in, first);
+    set_periods(step, date);
+    while (date > from_) std::tie(in, at, date) = back(in, at, date);
+    std::vector<PathTerm> terms;
+    for (const auto& [key, count] : counts_)
+      terms.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), std::get<3>(key), count});
+    return terms;
+  }
+
+ private:
+  using Place = std::tuple<std::size_t, TaskId, double>;  // step, task, and its start
+  double start(std::size_t step, TaskId task) const { return timeline_.start[step * count_ + task]; }
+  double end(std::size_t step, TaskId task) const { return timeline_.end[step * count_ + task]; }
+
+  std::int32_t slowest_rank(std::size_t step) const {
+    std::int32_t slowest = none;
+    double longest = -1;
+    for (std::size_t rank = 0; rank < graph_.compute_order.size(); ++rank) {
+      const auto list = graph_.compute_order[rank];
+      if (list.empty()) continue;
+      const double period = start(step + 1, list.front()) - start(step, list.front());
+      if (period > longest) longest = period, slowest = static_cast<std::int32_t>(rank);
+    }
+    if (slowest == none) throw std::logic_error("a step without tasks has no critical path");
+    return slowest;
+  }
+
+  // Periods [first, last) of the measured step count more than once.
+  void set_periods(std::size_t step, double until) {
+    if (periodic_ == nullptr || periodic_->left_out == 0) return;
+    const double last = periodic_->steps[step].until_s;
+    constexpr int most = 8;
+    int periods = 0;
+    while (periods < most && last - (periods + 1) * periodic_->period_s > from_) ++periods;
+    if (periods == 0 || last > until) return;
+    repeated_ = {last - periods * periodic_->period_s, last};
+    weight_ = static_cast<double>(periodic_->left_out) / periods;
+  }
+
+  // What starts at `date` is on the path: adds what ended then, and goes to its start.
+  Place back(std::size_t step, TaskId task, double date) {
+    std::size_t its_step = step;
+    TaskId cause = nothing;
+    const auto look = [&](std::size_t in, TaskId candidate) {
+      if (cause == nothing && candidate != nothing && end(in, candidate) == date) its_step = in, cause = candidate;
+    };
+    for (const TaskId before : graph_.predecessors[task]) look(step, before);
+    const Task& own = graph_.tasks[task];
+    if (before_.on_lane[task] != nothing)
+      look(step, before_.on_lane[task]);
+    else if (step > 0)
+      look(step - 1, before_.last_on_lane[own.communicator == none
+                                              ? static_cast<std::size_t>(own.rank)
+                                              : graph_.compute_order.size() + static_cast<std::size_t>(own.communicator)]);
+    if (step > 0)
+      for (const TaskId before : before_.carried[task]) look(step - 1, before);
+    if (cause == nothing) return back_by_host(step, task, date);
+    const double begun = start(its_step, cause);
+    const Task& of = graph_.tasks[cause];
+    if (of.communicator == none && date > begun + durations_[cause]) return back_by_host(its_step, cause, date);
+    add_task(cause, begun, date);
+    return {its_step, cause, begun};
+  }
+
+  // The host of a member was late: its launches since its last synchronisation.
+  Place back_by_host(std::size_t step, TaskId task, double date) {
+    if (durations_.host.empty()) return {step, task, from_};  // the step's own beginning
+    std::int32_t rank = durations_.host.of(task).front().rank;
+    double latest = -1;
+    for (const HostIssue::Share& share : durations_.host.of(task)) {
+      const double issued = date_of_sync(step, task, share.rank).second + share.after;
+      if (issued > latest) latest = issued, rank = share.rank;
+    }
+    const auto [sync, since] = date_of_sync(step, task, rank);
+    add_host(rank, sync, {step, task}, since, date);
+    if (sync.second == nothing) return {step, task, from_};
+    return {sync.first, sync.second, since};
+  }
+
+  // The rank's tasks in program order.
+  const std::vector<TaskId>& program(std::int32_t rank) {
+    std::vector<TaskId>& tasks = programs_[rank];
+    if (tasks.empty())
+      for (const TaskId id : graph_.order)
+        for (const std::int32_t member : members_of(graph_, id))
+          if (member == rank) tasks.push_back(id);
+    return tasks;
+  }
+
+  using Instance = std::pair<std::size_t, TaskId>;
+  std::pair<Instance, double> date_of_sync(std::size_t step, TaskId task, std::int32_t rank) {
+    const auto& tasks = program(rank);
+    auto at = static_cast<std::size_t>(std::find(tasks.begin(), tasks.end(), task) - tasks.begin());
+    for (std::size_t in = step + 1; in-- > 0; at = tasks.size()) {
+      while (at-- > 0)
+        if (graph_.tasks[tasks[at]].kind == TaskKind::optimizer) return {{in, tasks[at]}, start(in, tasks[at])};
+    }
+    return {{0, nothing}, 0};
+  }
+
+  void add_host(std::int32_t rank, const Instance& from, const Instance& to, double since, double until) {
+    const auto& tasks = program(rank);
+    const std::int32_t group = place_of(cluster_, rank).group;
+    const double share = until > since ? (until - std::max(since, from_)) / (until - since) : 0;
+    const double weight = share * repeats(std::max(since, from_), until);
+    std::size_t in = from.second == nothing ? 0 : from.first;
+    auto at = from.second == nothing ? tasks.begin() : std::find(tasks.begin(), tasks.end(), from.second);
+    while (in < to.first || (at != tasks.end() && in == to.first)) {
+      if (at == tasks.end()) {
+        ++in, at = tasks.begin();
+        continue;
+      }
+      const Task& task = graph_.tasks[*at];
+      counts_[{PathTerm::Kind::host, task.work, task.communicator, group}] += weight;
+      if (in == to.first && *at == to.second) break;
+      ++at;
+    }
+  }
+
+  void add_task(TaskId id, double begun, double ended) {
+    const double seconds = ended - begun;
+    if (!(seconds > 0)) return;
+    const double share = (ended - std::max(begun, from_)) / seconds;
+    const double weight = share * repeats(std::max(begun, from_), ended);
+    const Task& task = graph_.tasks[id];
+    const std::int32_t group = task.communicator == none ? place_of(cluster_, task.rank).group : 0;
+    counts_[{PathTerm::Kind::task, task.work, task.communicator, group}] += weight;
+    for (const TaskId message : before_.beside[id]) {
+      const Task& other = graph_.tasks[message];
+      counts_[{PathTerm::Kind::beside, other.work, other.communicator, group}] += weight;
+    }
+  }
+
+  // 1, and more as far as [begin, end) lies in repeated periods.
+  double repeats(double begin, double end) const {
+    const double inside = std::min(end, repeated_.second) - std::max(begin, repeated_.first);
+    return inside > 0 && end > begin ? 1 + weight_ * inside / (end - begin) : 1;
+  }
+
+  const TaskGraph& graph_;
+  const Cluster& cluster_;
+  const Durations& durations_;
+  const Timeline& timeline_;
+  const PeriodicTimeline* periodic_;
+  Before before_;
+  std::size_t count_;
+  double from_ = 0;
+  std::pair<double, double> repeated_{0, 0};
+  double weight_ = 0;
+  std::map<std::int32_t, std::vector<TaskId>> programs_;
+  std::map<std::tuple<PathTerm::Kind, std::int32_t, std::int32_t, std::int32_t>, double> counts_;
+};
+
+}  // namespace
+
+std::vector<PathTerm> critical_path(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
+                                    const Timeline& timeline, const PeriodicTimeline* periodic) {
+  return Walk(graph, cluster, durations, timeline, periodic).run();
+}
+
+std::vector<double> term_seconds(const TaskGraph& graph, const Cluster& cluster, const std::vector<PathTerm>& terms) {
+  std::map<std::int32_t, LinkPath> paths;
+  const auto message = [&](const PathTerm& term) {
+    const Communicator& communicator = graph.communicators[term.communicator];
+    auto found = paths.find(term.communicator);
+    if (found == paths.end()) found = paths.emplace(term.communicator, path_of(cluster, communicator)).first;
+    const Work& work = graph.works[term.work];
+    return message_seconds(work, static_cast<int>(communicator.ranks.size()), found->second) +
+           seconds_before(work, communicator, cluster);
+  };
+  std::vector<double> seconds;
+  for (const PathTerm& term : terms) {
+    const Work& work = graph.works[term.work];
+    const Machine& machine = cluster.groups[term.group].machine;
+    if (term.kind == PathTerm::Kind::host) {
+      const bool has_members = term.communicator != none;
+      const int members = has_members ? static_cast<int>(graph.communicators[term.communicator].ranks.size()) : 1;
+      seconds.push_back(host_seconds(graph, work, members,
+                                     has_members ? graph.communicators[term.communicator].axis : Axis::tensor, machine));
+    } else if (term.kind == PathTerm::Kind::beside) {
+      seconds.push_back(machine.constants.exposed * message(term));
+    } else if (term.communicator != none) {
+      seconds.push_back(message(term));
+    } else {
+      seconds.push_back(compute_seconds(graph, work, machine));
+    }
+  }
+  return seconds;
+}
+
+}  // namespace slipway::schedules
