@@ -81,10 +81,25 @@ double product_seconds(const Machine& machine, Dtype dtype, const GemmShape& sha
   return seconds_of(constants, rates_of(machine, format), shape);
 }
 
-double traffic_seconds(const Machine& machine, double bytes) {
-  const StepConstants& c = machine.constants;
-  return bytes * c.traffic * (machine.trainer.eager ? c.eager_traffic : 1) /
-         (machine.memory_bandwidth * streaming_share);
+// Bytes of an operator's element-wise kernels over their count (operator_cost.cpp), which has SwiGLU as two kernels and
+// rotary as one. Norms and scores are counted kernel by kernel.
+double traffic_factor(const Machine& machine, const Operator& op) {
+  const bool eager = machine.trainer.eager;
+  switch (op.kind) {
+    case OpKind::norm:
+    case OpKind::attention:
+      return 1;
+    case OpKind::activation:  // one kernel reads gate and up: 3 forward and 5 backward, of 5 and 9
+      return eager ? machine.constants.eager_traffic : op.kernels > 1 ? 8.0 / 14 : 1;
+    case OpKind::qkv:  // halves are turned, joined, multiplied by sine and cosine, and added
+      return eager ? 2.5 : 1;
+    default:
+      return eager ? machine.constants.eager_traffic : 1;
+  }
+}
+
+double traffic_seconds(const Machine& machine, const Operator& op, double bytes) {
+  return bytes * machine.constants.traffic * traffic_factor(machine, op) / (machine.memory_bandwidth * streaming_share);
 }
 
 // A kernel that only moves data starts as soon after the one before it as a product does.
@@ -129,6 +144,13 @@ double scores_seconds(const Machine& machine, const Operator& op, double flops, 
 
 double real(std::int64_t value) { return static_cast<double>(value); }
 
+// Dropout of scores reads and writes them, and a byte of mask, in each direction.
+double dropout_seconds(const Machine& machine, const Operator& op) {
+  if (!machine.trainer.dropout) return 0;
+  const double scores = op.forward_flops / (4 * real(op.k));
+  return traffic_seconds(machine, op, scores * (2 * bytes_of(op.dtype) + 1));
+}
+
 // Products, attention and traffic of an operator in one direction that is not both gradients.
 double kernel_seconds(const Machine& machine, const Operator& op, Direction direction) {
   const StepConstants& c = machine.constants;
@@ -143,17 +165,17 @@ double kernel_seconds(const Machine& machine, const Operator& op, Direction dire
     const double product = forward ? product_seconds(machine, op.dtype, {m, n, k, op.forward_bytes})
                                    : product_seconds(machine, op.dtype, {m, k, n, bytes});
     return product + (op.kernels - 1) * gap +
-           traffic_seconds(machine, forward ? op.elementwise_forward_bytes : op.elementwise_backward_bytes);
+           traffic_seconds(machine, op, forward ? op.elementwise_forward_bytes : op.elementwise_backward_bytes);
   }
   if (direction == Direction::weight_grad) return 0;
-  const double more = traffic_seconds(machine, forward ? op.elementwise_forward_bytes : op.elementwise_backward_bytes);
+  const double more = traffic_seconds(machine, op, forward ? op.elementwise_forward_bytes : op.elementwise_backward_bytes);
   if (is_attention(op.kind) && !writes_scores(op.attention))
     return flash_seconds(machine, op, direction) + more;
   const double flops = forward ? op.forward_flops : op.input_grad_flops;
   const double bytes = forward ? op.forward_bytes : op.backward_bytes;
-  if (is_attention(op.kind)) return op.kernels * gap + scores_seconds(machine, op, flops, bytes) + more;
+  if (is_attention(op.kind)) return op.kernels * gap + scores_seconds(machine, op, flops, bytes) + more + dropout_seconds(machine, op);
   const double logits = op.logits * c.logit_bytes / 2;  // half of it in each direction
-  return op.kernels * gap + traffic_seconds(machine, bytes) + more +
+  return op.kernels * gap + traffic_seconds(machine, op, bytes) + more +
          logits / (machine.memory_bandwidth * streaming_share);
 }
 

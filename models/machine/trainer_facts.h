@@ -27,10 +27,14 @@ struct TrainerFacts {
   // Kernels.
   FlashKernel ampere = FlashKernel::flash2, hopper = FlashKernel::best;  // until Ampere, from Hopper on
   bool eager = false;           // element-wise kernels one by one, fused by no compiler and no hand
+  bool dropout = false;         // on hidden states and attention: masks, and a kernel of its own on scores
   double accumulate_bytes = 0;  // per parameter and micro-batch, beside the weight gradient's own result
+  bool cuda_graphs = false;     // the host launches nothing one by one
   // Messages.
   bool overlaps_reduction = true;       // gradients are reduced beside the backward pass
   bool overlaps_gather = true;          // weights are gathered beside the next forward pass
+  bool all_reduces_gradients = false;   // also where an optimizer's shards need a part of them only
+  bool reduces_in_float32 = false;      // whatever gradients are kept in
   bool blocking_transfers = true;       // a rank goes on only after its message to another stage is sent
   bool cuts_transfers = true;           // a message between stages is cut by tensor rank and joined in the node
   bool host_driven_collectives = false; // the host spends time on each member of a tensor group

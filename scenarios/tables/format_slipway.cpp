@@ -1,6 +1,7 @@
 // The format of Slipway's own tables: one run in the words of a scenario, in base units. `table`, `group` and `choice`
 // may be left out; each is then derived from model, sequence, machine and GPUs. Also optional: `allocated_bytes`,
-// `reserved_bytes`, `all_reduce_bytes_per_s`, `after_pp_fix`, `dtype` (bfloat16), `fp8` (false) and `shard_group` (0).
+// `reserved_bytes`, `all_reduce_bytes_per_s`, `after_pp_fix`, `dtype` (bfloat16), `fp8` (false),
+// `shard_group` (0) and `gpus_per_port` (1).
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
@@ -47,6 +48,7 @@ void read_slipway(const Cells& cells, PublishedRow& row) {
   row.step.model = model_of(cells);
   row.gpus = cells.count("gpus");
   row.gpus_per_node = cells.count("gpus_per_node");
+  if (!cells.empty("gpus_per_port")) row.gpus_per_port = cells.count("gpus_per_port");
   row.step.micro_batch = cells.integer("micro_batch");
   row.step.layout.tensor = cells.count("tensor");
   row.step.layout.sequence_parallel = cells.flag("sequence_parallel");
@@ -99,6 +101,7 @@ std::vector<std::string> slipway_columns() {
           "dtype",
           "fp8",
           "shard_group",
+          "gpus_per_port",
           "status",
           "step_s",
           "allocated_bytes",
@@ -142,6 +145,7 @@ std::vector<std::string> slipway_fields(const PublishedRow& row) {
           name_of(row.step.dtype),
           text(row.fp8),
           text(row.shard_group),
+          text(row.gpus_per_port),
           name_of(row.status),
           optional_text(row.step_s),
           optional_text(row.allocated_bytes),

@@ -31,6 +31,7 @@ struct PublishedRow {
   std::string trainer;  // "aa-scaling", "megatron-core", ...: name of a stack profile
   std::string machine;  // machine profile: "a100-80gb"
   int gpus = 0, gpus_per_node = 8;
+  int gpus_per_port = 1;  // of a node that share a port to the other nodes
   // As the table has it. Schedule, split and exchange of keys follow from the trainer (validate/graph_prices.h).
   Step step;
   bool fp8 = false;     // layer products in fp8, the rest in dtype

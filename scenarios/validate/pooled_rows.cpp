@@ -35,7 +35,9 @@ Step step_by(const TrainerFacts& facts, Step step) {
   layout.split = facts.balances_layers ? SplitKind::balanced : SplitKind::even;
   step.schedule = layout.chunks > 1 ? "interleaved-1f1b" : "1f1b";
   step.overlap_grad_reduce = facts.overlaps_reduction;
+  step.overlap_param_gather = facts.overlaps_gather;
   step.blocking_transfers = facts.blocking_transfers;
+  if (facts.reduces_in_float32) step.gradient_dtype = Dtype::float32;
   return step;
 }
 
@@ -49,6 +51,8 @@ Scenario scenario_of_run(const PublishedRow& row) {
   scenario.cluster.name = row.machine;
   scenario.cluster.groups = {nodes_of(row)};
   scenario.cluster.fabrics = default_fabrics(scenario.cluster.groups);
+  for (Fabric& fabric : scenario.cluster.fabrics)
+    if (fabric.scope == Fabric::Scope::cluster) fabric.gpus_per_port = row.gpus_per_port;
   scenario.step = step_by(facts_of(row), row.step);
   return scenario;
 }

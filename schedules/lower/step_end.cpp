@@ -318,7 +318,10 @@ void StepEnd::gather_parameters(int part) {
         outputs.push_back(state_.builder.buffer(BufferKind::parameter, 0, r, 0));
       }
       const TaskId task = state_.add_collective(group.communicator, id, none, 0, inputs, outputs);
-      for (const int r : group.ranks) state_.graph.carried.emplace_back(task, first_use_[key(r, block)]);
+      for (const int r : group.ranks) {
+        const TaskId first = state_.step.overlap_param_gather ? first_use_[key(r, block)] : state_.placed[r].front().second;
+        state_.graph.carried.emplace_back(task, first);
+      }
     }
   }
 }

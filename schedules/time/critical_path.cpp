@@ -225,7 +225,8 @@ std::vector<double> term_seconds(const TaskGraph& graph, const Cluster& cluster,
     auto found = paths.find(term.communicator);
     if (found == paths.end()) found = paths.emplace(term.communicator, path_of(cluster, communicator)).first;
     const Work& work = graph.works[term.work];
-    return message_seconds(work, static_cast<int>(communicator.ranks.size()), found->second) +
+    return message_seconds(as_sent(graph, work, found->second), static_cast<int>(communicator.ranks.size()),
+                           found->second) +
            seconds_before(work, communicator, cluster);
   };
   std::vector<double> seconds;

@@ -130,6 +130,16 @@ bool runs_passes(const TaskGraph& graph, TaskId task) { return graph.work(task).
 
 }  // namespace
 
+Work as_sent(const TaskGraph& graph, const Work& work, const LinkPath& path) {
+  if (path.measured == nullptr) return work;
+  const TrainerFacts& facts = path.measured->trainer;
+  Work sent = work;
+  const Layout& layout = graph.step.layout;
+  if (work.kind == WorkKind::transfer && facts.cuts_transfers && !layout.sequence_parallel) sent.bytes /= layout.tensor;
+  if (work.kind == WorkKind::grad_reduce && facts.all_reduces_gradients) sent.collective = Collective::all_reduce;
+  return sent;
+}
+
 // A reduction runs behind the task after the one that made its gradient; a gather behind the task before the one that
 // needs its weights. Where that task itself waits for the message, nothing runs.
 std::vector<Beside> messages_beside(const TaskGraph& graph) {
@@ -158,7 +168,7 @@ std::vector<Beside> messages_beside(const TaskGraph& graph) {
 }
 
 double host_seconds(const TaskGraph& graph, const Work& work, int members, Axis axis, const Machine& machine) {
-  if (machine.kernels.empty()) return 0;
+  if (machine.kernels.empty() || machine.trainer.cuda_graphs) return 0;
   const StepConstants& constants = machine.constants;
   if (work.kind == WorkKind::segment) {
     double seconds = 0;
@@ -173,7 +183,7 @@ double host_seconds(const TaskGraph& graph, const Work& work, int members, Axis 
 HostIssue host_issue_of(const TaskGraph& graph, const Cluster& cluster) {
   HostIssue issue;
   const auto launches = [](const NodeGroup& group) {
-    return !group.machine.kernels.empty() && group.machine.constants.host_kernel > 0;
+    return !group.machine.kernels.empty() && !group.machine.trainer.cuda_graphs && group.machine.constants.host_kernel > 0;
   };
   if (std::none_of(cluster.groups.begin(), cluster.groups.end(), launches)) return issue;
   std::vector<std::vector<HostIssue::Share>> shares(graph.tasks.size());
@@ -239,7 +249,8 @@ Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
     if (task.communicator != none) {
       if (is_priced_with_others(graph, work, cluster)) continue;
       const auto c = static_cast<std::size_t>(task.communicator);
-      durations[id] = message_seconds(work, static_cast<int>(graph.communicators[c].ranks.size()), paths[c]) +
+      durations[id] = message_seconds(as_sent(graph, work, paths[c]),
+                                      static_cast<int>(graph.communicators[c].ranks.size()), paths[c]) +
                       seconds_before(work, graph.communicators[c], cluster);
       continue;
     }

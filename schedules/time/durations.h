@@ -25,6 +25,10 @@ double seconds_before(const Work& work, const Communicator& communicator, const 
 // messages include its layers' gathers for weight gradients; these then take no time of their own.
 bool is_priced_with_others(const TaskGraph& graph, const Work& work, const Cluster& cluster);
 
+// What a trainer sends of a message: Megatron cuts one between stages by tensor rank and joins it in the node; some
+// trainers all-reduce gradients of which they need a part.
+Work as_sent(const TaskGraph& graph, const Work& work, const LinkPath& path);
+
 // Seconds of a rank's host for a work: its launches, and what it does itself for the members of a tensor group.
 double host_seconds(const TaskGraph& graph, const Work& work, int members, Axis axis, const Machine& machine);
 

@@ -122,6 +122,8 @@ const CollectiveConstants* nccl_of(const LinkPath& path, Collective collective) 
 // `span` with what a collective reaches of a port inside a node.
 Span as_measured(const LinkPath& path, Collective collective) {
   Span span = path.span;
+  // The other GPUs of a node use their ports at the same time: each has its share.
+  if (span.nodes > 1) span.between.bandwidth *= std::min(1.0, span.per_node * path.port_share / span.rails);
   if (const CollectiveConstants* nccl = nccl_of(path, collective)) {
     span.inside.bandwidth *= nccl->share * mesh_share(*path.measured, span.per_node);
     span.inside.latency = collective == Collective::all_reduce ? nccl->hop / 2 : nccl->hop;
@@ -137,6 +139,11 @@ void take_starts(LinkPath& path, const Cluster& cluster, const std::vector<std::
     return place_of(cluster, rank).node == place_of(cluster, ranks.front()).node;
   });
   path.start = inside ? constants.node_start : constants.network_start;
+  if (!inside) {
+    const Fabric& network = cluster.fabrics[fabric_between(cluster, ranks.front(), ranks.back())];
+    path.port_share = 1.0 / std::max(1, network.gpus_per_port);
+    path.neighbours.bandwidth *= path.port_share, path.bandwidth *= path.port_share;
+  }
   if (inside && path.measured->node_link.mesh > 1)
     path.neighbours.bandwidth *= mesh_share(*path.measured, 2), path.bandwidth *= mesh_share(*path.measured, 2);
 }

@@ -30,6 +30,7 @@ struct LinkPath {
   Span span{};                            // for algorithms other than ring
   Links neighbours{};                     // the slowest from one rank to the next, for a shift
   double start = 0;                       // seconds of a message beside its rounds and bytes
+  double port_share = 1;                  // of a port to other nodes, for each GPU of a node
   const Machine* measured = nullptr;      // its GPUs, where collectives are priced by measured ones (kernels.h)
 };
 
