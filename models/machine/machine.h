@@ -22,6 +22,7 @@ struct Link {
   double bandwidth = 0;   // bytes/s per port and direction, from the data sheet
   double latency = 0;     // seconds per message, software included
   double efficiency = 1;  // share of bandwidth that a large message reaches
+  int mesh = 0;           // GPUs joined pairwise without a switch: each pair has a share of the port; 0: a switch
 };
 
 // Source and date of one number, kept beside the value in every profile.
@@ -122,7 +123,6 @@ struct Cluster {
   std::vector<Fabric> fabrics;    // ranks use the first one that both are members of, the narrowest scope first
   int ranks_per_gpu = 1;          // more: they share its memory, and compute at a share of its speed (sim/compute.h)
   double price_per_gpu_hour = 0;  // currency of the user; 0 = unknown
-  double all_reduce_test = 0;     // bus bandwidth (bytes/s) of the user's own test inside a node; 0 = not made
   std::array<MessageCost, message_axes> message_costs{};
   std::array<Algorithm, message_axes> algorithms = default_algorithms;  // of collectives, by Axis
   std::vector<int> gpu_of_rank;        // GPU of each rank; empty: rank r is on GPU r / ranks_per_gpu
@@ -134,6 +134,9 @@ struct Cluster {
 // are several, one fabric of network_links. Bandwidth = bandwidth·efficiency of the link. Groups with different network
 // links get the slower bandwidth and the longer latency of them.
 std::vector<Fabric> default_fabrics(const std::vector<NodeGroup>& groups);
+// Share of a GPU's port inside the node that a group of so many of its GPUs reaches. 1 with a switch, which every node of
+// more than eight GPUs has. Without one, a GPU has a link to each other GPU of the group.
+double node_share(const NodeGroup& nodes, int members);
 // Fabrics between the ranks of one GPU of each group: copies in its memory, which read and write every byte. A message
 // costs the launch of a kernel.
 std::vector<Fabric> shared_gpu_fabrics(const std::vector<NodeGroup>& groups);

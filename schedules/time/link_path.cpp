@@ -90,7 +90,29 @@ std::optional<Span> span_of(const Cluster& cluster, const Communicator& communic
   return span;
 }
 
-LinkPath path_of(const Cluster& cluster, const Communicator& communicator) {
+namespace {
+
+// GPUs of one node without a switch: a group reaches a share of each port. Not where the user gave the fabric's
+// bandwidth.
+void take_mesh(LinkPath& path, const Cluster& cluster, const Communicator& communicator) {
+  const auto& ranks = communicator.ranks;
+  if (ranks.size() < 2 || cluster.message_costs[static_cast<std::size_t>(communicator.axis)].bandwidth > 0) return;
+  const Place first = place_of(cluster, ranks.front());
+  for (const std::int32_t rank : ranks)
+    if (place_of(cluster, rank).node != first.node) return;
+  const NodeGroup& nodes = cluster.groups[first.group];
+  const Fabric& fabric = cluster.fabrics[fabric_between(cluster, ranks[0], ranks[1])];
+  const Link& link = nodes.machine.node_link;
+  const double share = node_share(nodes, static_cast<int>(ranks.size()));
+  if (share >= 1 || fabric.scope != Fabric::Scope::node || fabric.topology != nullptr ||
+      fabric.bandwidth != link.bandwidth * link.efficiency)
+    return;
+  path.weight /= share;
+  for (double* bandwidth : {&path.bandwidth, &path.neighbours.bandwidth, &path.span.inside.bandwidth})
+    *bandwidth *= share;
+}
+
+LinkPath switched_path_of(const Cluster& cluster, const Communicator& communicator) {
   const auto& ranks = communicator.ranks;
   LinkPath path = ring_path(cluster, ranks);
   const std::size_t axis = static_cast<std::size_t>(communicator.axis);
@@ -106,6 +128,14 @@ LinkPath path_of(const Cluster& cluster, const Communicator& communicator) {
   const Algorithm wanted = cluster.algorithms[axis];
   if (wanted == Algorithm::ring || communicator.axis == Axis::pipeline || ranks.size() < 2) return path;
   if (const auto span = span_of(cluster, communicator)) take_algorithm(path, wanted, *span);
+  return path;
+}
+
+}  // namespace
+
+LinkPath path_of(const Cluster& cluster, const Communicator& communicator) {
+  LinkPath path = switched_path_of(cluster, communicator);
+  take_mesh(path, cluster, communicator);
   return path;
 }
 

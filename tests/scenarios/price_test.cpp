@@ -151,6 +151,16 @@ TEST_F(GraphPrices, ContextRowsExchangeKeysAndValuesAsTheirTrainerDoes) {
   EXPECT_EQ(step_of(row).layout.context_exchange, ContextExchange::ring);
 }
 
+// Megatron-LM's rows on V100 are of DGX-2: sixteen a node, behind switches.
+TEST_F(GraphPrices, TwoOfSixteenV100sHaveTheSwitchesOfTheirNode) {
+  PublishedRow row = table_of("2").rows[0];
+  row.machine = "v100-32gb", row.gpus = 2;
+  row.gpus_per_node = 8;
+  EXPECT_EQ(scenario_of(row).cluster.groups[0].machine.node_link.mesh, 7);
+  row.gpus_per_node = 16;
+  EXPECT_EQ(scenario_of(row).cluster.groups[0].machine.node_link.mesh, 0);
+}
+
 TEST_F(GraphPrices, WhatNoScenarioCanDescribeHasNoPriceAndAReason) {
   const PublishedTable table = table_of("8");
   Validation validation = validate(table, false);
