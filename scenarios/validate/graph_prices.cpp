@@ -50,7 +50,6 @@ Scenario scenario_of(const PublishedRow& row) {
   scenario.cluster.name = row.machine;
   scenario.cluster.groups = {nodes_of(row)};
   scenario.cluster.fabrics = default_fabrics(scenario.cluster.groups);
-  scenario.cluster.all_reduce_test = row.all_reduce_bytes_per_s;
   if (const Stack* stack = built_in_stack(row.trainer); stack != nullptr && time_on(*stack, row.machine) != nullptr) {
     scenario.stack = *stack;
     scenario.trainer = memory_constants(*stack, row.machine);
