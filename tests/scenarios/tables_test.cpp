@@ -218,6 +218,15 @@ TEST(Tables, EveryFormatSurvivesTheFormatOfSlipway) {
   }
 }
 
+// 48 GPUs are 24 replicas, of which 2048 sequences are no multiple.
+TEST(Tables, WhatAReaderAssumedIsSaidInTheFormatOfSlipwayAsWell) {
+  const PublishedRow row = table_of(hagemann_header + "llama-13b,2048,48,1,2,1,0,none,flash2,ok,30,0.5\n").rows.at(0);
+  ASSERT_THAT(row.assumed, HasSubstr("86 micro-batches"));
+  const PublishedTable again = table_of(csv_line(slipway_columns()) + csv_line(slipway_fields(row)));
+  EXPECT_EQ(again.rows.at(0).assumed, row.assumed);
+  EXPECT_THAT(report_text(validate(again, false)), HasSubstr("assumed in 1 row: data x micro-batch = 24 x 1 does not"));
+}
+
 }  // namespace
 
 // Other groups' tables, with their own words and gaps: the forms of rows that are read, and the assumptions, in the row
