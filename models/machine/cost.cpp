@@ -77,7 +77,9 @@ const GemmConstants& gemm_of(const Machine& machine, Format format) {
 double product_seconds(const Machine& machine, Dtype dtype, const GemmShape& shape) {
   const auto format = static_cast<Format>(dtype);
   GemmConstants constants = gemm_of(machine, format);
-  constants.share = std::min(most_share, constants.share * machine.constants.gemm);
+  const StepConstants& c = machine.constants;
+  const double share = c.gemm * (machine.generation >= Generation::hopper ? c.gemm_hopper : 1);
+  constants.share = std::min(most_share, constants.share * share);
   return seconds_of(constants, rates_of(machine, format), shape);
 }
 
@@ -216,7 +218,7 @@ double operator_seconds(const Machine& machine, const Operator& op, Direction di
     throw std::invalid_argument(std::string("operator ") + op.part + " communicates: its time is a collective's");
   if (direction == Direction::backward)
     return operator_seconds(machine, op, Direction::input_grad) + operator_seconds(machine, op, Direction::weight_grad);
-  if (!machine.kernels.empty()) return kernel_seconds(machine, op, direction);
+  if (machine.trained) return kernel_seconds(machine, op, direction);
   return pace_of(machine, op.kind, direction) * load_seconds(machine, op, load_of(op, direction));
 }
 
@@ -237,7 +239,7 @@ double host_seconds(const Machine& machine, const Operator& op, Direction direct
 }
 
 double optimizer_seconds(const Machine& machine, double elements, Dtype parameter_dtype) {
-  if (!machine.kernels.empty())
+  if (machine.trained)
     return machine.step_overhead +
            elements * machine.constants.update_bytes / (machine.memory_bandwidth * streaming_share);
   const double narrow = bytes_of(parameter_dtype), wide = std::max(4.0, narrow);
@@ -246,12 +248,12 @@ double optimizer_seconds(const Machine& machine, double elements, Dtype paramete
 }
 
 double norm_seconds(const Machine& machine, double bytes) {
-  if (!machine.kernels.empty()) return gap_of(machine) + bytes / (machine.memory_bandwidth * streaming_share);
+  if (machine.trained) return gap_of(machine) + bytes / (machine.memory_bandwidth * streaming_share);
   return machine.launch_overhead + streaming_seconds(machine, bytes);
 }
 
 double adding_seconds(const Machine& machine, double bytes) {
-  if (!machine.kernels.empty()) return gap_of(machine) + 3 * bytes / (machine.memory_bandwidth * streaming_share);
+  if (machine.trained) return gap_of(machine) + 3 * bytes / (machine.memory_bandwidth * streaming_share);
   return machine.launch_overhead + streaming_seconds(machine, 3 * bytes);
 }
 

@@ -48,6 +48,13 @@ std::vector<Fabric> default_fabrics(const std::vector<NodeGroup>& groups) {
   return fabrics;
 }
 
+double node_share(const NodeGroup& nodes, int members) {
+  constexpr int largest_mesh = 8;  // DGX-1's cube; DGX-2 has switches
+  const int others = nodes.machine.node_link.mesh - 1;
+  if (others < 1 || nodes.gpus_per_node > largest_mesh) return 1;
+  return std::min(1.0, static_cast<double>(members - 1) / others);
+}
+
 std::vector<Fabric> shared_gpu_fabrics(const std::vector<NodeGroup>& groups) {
   std::vector<Fabric> fabrics;
   for (std::size_t i = 0; i < groups.size(); ++i) {

@@ -62,8 +62,9 @@ struct Machine {
   Pace layer_pace, head_pace;           // of a layer's operators; of the vocabulary product and the loss
   double step_overhead = 0;             // seconds per step, added to the update
   Generation generation = Generation::other;
-  MachineKernels kernels;   // empty: priced by the shares above (CPU ranks, and machines of one's own)
-  StepConstants constants;  // with `kernels`: of this machine and the scenario's trainer
+  MachineKernels kernels;   // empty: CPU ranks, and machines of one's own
+  bool trained = false;     // priced by kernels, constants and trainer (trained_cluster.h); else by the shares above
+  StepConstants constants;  // of this machine and the scenario's trainer
   TrainerFacts trainer;
   Provenance provenance;
   BlockTable blocks;  // measured per Transformer block; empty: priced by operators
@@ -129,7 +130,6 @@ struct Cluster {
   std::vector<Fabric> fabrics;    // ranks use the first one that both are members of, the narrowest scope first
   int ranks_per_gpu = 1;          // more: they share its memory, and compute at a share of its speed (sim/compute.h)
   double price_per_gpu_hour = 0;  // currency of the user; 0 = unknown
-  double all_reduce_test = 0;     // bus bandwidth (bytes/s) of the user's own test inside a node; 0 = not made
   std::array<MessageCost, message_axes> message_costs{};
   std::array<Algorithm, message_axes> algorithms = default_algorithms;  // of collectives, by Axis
   std::vector<int> gpu_of_rank;        // GPU of each rank; empty: rank r is on GPU r / ranks_per_gpu
@@ -141,6 +141,9 @@ struct Cluster {
 // are several, one fabric of network_links. Bandwidth = bandwidth·efficiency of the link. Groups with different network
 // links get the slower bandwidth and the longer latency of them.
 std::vector<Fabric> default_fabrics(const std::vector<NodeGroup>& groups);
+// Share of a GPU's port inside the node that a group of so many of its GPUs reaches. 1 with a switch, which every node of
+// more than eight GPUs has. Without one, a GPU has a link to each other GPU of the group.
+double node_share(const NodeGroup& nodes, int members);
 // Fabrics between the ranks of one GPU of each group: copies in its memory, which read and write every byte. A message
 // costs the launch of a kernel.
 std::vector<Fabric> shared_gpu_fabrics(const std::vector<NodeGroup>& groups);

@@ -7,13 +7,14 @@ using C = StepConstants;
 
 constexpr std::array<StepConstant, step_constant_count> constants{{
     {"gemm", "factor", "share of peak of products in training, over that of the kernel alone", &C::gemm, 0.95, 0.1, 0.06, 0, 0, "clocks fall under load: 0.9 to 1 of kernels timed alone"},
+    {"gemm_hopper", "factor", "the same of Hopper and later, over that of earlier GPUs", &C::gemm_hopper, 0.92, 0.06, 0, 0, 0, "long steps run into the power limit, single products into none: 0.85 to 1"},
     {"attention", "factor", "the same of flash attention, forward", &C::attention, 0.95, 0.15, 0.05, 0.1, 0, "as products"},
     {"attention_backward", "factor", "share of peak of attention's backward pass, over that of its forward pass", &C::attention_backward, 0.8, 0.15, 0, 0, 0, "Dao 2023 (arXiv 2307.08691), figures 4 to 6"},
     {"flash1", "factor", "share of peak of flash attention 1, over that of 2", &C::flash1, 0.53, 0.15, 0, 0, 0, "Dao 2023 (arXiv 2307.08691): 1.7 to 3 times as fast"},
     {"flash2_hopper", "factor", "share of peak of flash attention 2 after Ampere, over that of the best kernel", &C::flash2_hopper, 0.6, 0.15, 0, 0, 0, "Shah et al. 2024 (arXiv 2407.08608): 1.5 to 2 times as fast"},
     {"scores", "share of peak", "products of attention that writes its scores to memory", &C::scores, 0.45, 0.3, 0, 0.15, 0, "products with a side of 64 to 128: half of what large ones reach"},
     {"traffic", "factor", "bytes of element-wise kernels over their count", &C::traffic, 1.1, 0.2, 0, 0.15, 0, "counted, and 10 % for what is not"},
-    {"eager_traffic", "factor", "more of it, where no compiler or hand fuses kernels", &C::eager_traffic, 1.4, 0.2, 0, 0, 0, "a bias, a dropout or a conversion as kernels of their own"},
+    {"eager_traffic", "factor", "more of it, where no compiler or hand fuses kernels", &C::eager_traffic, 1.15, 0.15, 0, 0, 0, "a bias, a dropout or a conversion as kernels of their own"},
     {"logit_bytes", "bytes per logit", "traffic of the loss beside its count", &C::logit_bytes, 20, 0.5, 0, 0, 0, "logits in 16 and 32 bits, read and written once each way"},
     {"accumulate_traffic", "factor", "bytes of gradient accumulation over the trainer's count", &C::accumulate_traffic, 1, 0.3, 0, 0, 0, "counted"},
     {"update_bytes", "bytes per parameter", "traffic of the update", &C::update_bytes, 30, 0.2, 0, 0, 0, "counted: gradient, weight, both moments and the master weight, read and written"},

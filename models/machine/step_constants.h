@@ -18,7 +18,7 @@ namespace slipway::models {
 // In the order of step_constants().
 struct StepConstants {
   // Products and attention.
-  double gemm = 1, attention = 1, attention_backward = 1, flash1 = 1, flash2_hopper = 1, scores = 1;
+  double gemm = 1, gemm_hopper = 1, attention = 1, attention_backward = 1, flash1 = 1, flash2_hopper = 1, scores = 1;
   // Memory traffic.
   double traffic = 1, eager_traffic = 1, logit_bytes = 0, accumulate_traffic = 1, update_bytes = 0;
   // Messages.

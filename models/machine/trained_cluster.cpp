@@ -28,6 +28,7 @@ Cluster trained(Cluster cluster, const TrainerFacts& facts, const ConstantsOn& c
                 const TrainedOptions& options) {
   if (!std::all_of(cluster.groups.begin(), cluster.groups.end(), is_measured)) return cluster;
   for (NodeGroup& group : cluster.groups) {
+    group.machine.trained = true;
     group.machine.trainer = facts;
     group.machine.constants = constants_on(group.machine);
     group.machine.step_overhead = group.machine.constants.fixed / options.chunks;

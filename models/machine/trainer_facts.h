@@ -26,6 +26,7 @@ struct TrainerFacts {
   std::string name = "generic";
   // Kernels.
   FlashKernel ampere = FlashKernel::flash2, hopper = FlashKernel::best;  // until Ampere, from Hopper on
+  bool fused_softmax = false;   // attention that writes scores has one kernel for scale, mask and softmax (Megatron's)
   bool eager = false;           // element-wise kernels one by one, fused by no compiler and no hand
   bool dropout = false;         // on hidden states and attention: masks, and a kernel of its own on scores
   double accumulate_bytes = 0;  // per parameter and micro-batch, beside the weight gradient's own result

@@ -53,10 +53,18 @@ std::vector<StageTerms> closed_form_stages(const MemoryInput& input, std::span<c
   return stages;
 }
 
-double first_stage_peak(const MemoryRun& run, const MemoryConstants& constants) {
+namespace {
+
+double first_stage_peak(const MemoryRun& run, Gathered gathered, const MemoryConstants& constants) {
   StageTerms first = run.stages.front();
-  first.gathered = run.gathered;
+  first.gathered = gathered;
   return peak_bytes(first, constants);
+}
+
+}  // namespace
+
+double first_stage_peak(const MemoryRun& run, const MemoryConstants& constants) {
+  return first_stage_peak(run, run.gathered, constants);
 }
 
 MemoryPrice price_memory(const MemoryRun& run, const MemoryConstants& constants) {
@@ -64,7 +72,7 @@ MemoryPrice price_memory(const MemoryRun& run, const MemoryConstants& constants)
   MemoryPrice price;
   price.static_bytes = first[MemoryPart::weights] + first[MemoryPart::gradients] + first[MemoryPart::optimizer] +
                        first[MemoryPart::tables];
-  price.first_bytes = first_stage_peak(run, constants);
+  price.first_bytes = first_stage_peak(run, run.usual, constants);
   price.peak_bytes = peak_bytes(run.stages, constants);
   price.capacity_bytes = run.capacity_bytes;
   price.fits = price.peak_bytes <= constants.usable_share * run.capacity_bytes;

@@ -29,18 +29,19 @@ struct MemoryRun {
   double capacity_bytes = 0;
   bool fitted = false;
   double reserved_bytes = 0;              // measured peak of stage 0; 0: not measured
-  Gathered gathered = Gathered::unknown;  // for that peak; verdicts do not know it
+  Gathered gathered = Gathered::unknown;  // for a fit to that peak; no prediction knows it
+  Gathered usual = Gathered::unknown;     // of the trainer's version: for the predicted peak of stage 0
 };
 
 struct MemoryPrice {
   double static_bytes = 0;  // stage 0: weights, gradients, optimizer, tables: what is there between two steps
-  double first_bytes = 0;   // stage 0: peak, with what is known of the run
+  double first_bytes = 0;   // stage 0: peak, as is usual of the trainer's version
   double peak_bytes = 0;    // of the fullest stage
   double capacity_bytes = 0;
   bool fits = false, fits_cautious = false;
 };
 MemoryPrice price_memory(const MemoryRun& run, const MemoryConstants& constants);
-// Peak of stage 0, with what is known of the run.
+// Peak of stage 0, with what is known of the run, for a fit.
 double first_stage_peak(const MemoryRun& run, const MemoryConstants& constants);
 // Peak of the fullest stage.
 double peak_bytes(std::span<const StageTerms> stages, const MemoryConstants& constants);

@@ -56,7 +56,6 @@ std::optional<Machine> machine_from(std::optional<Value> document, const std::st
   if (defects.size() != before) return std::nullopt;
   Machine machine = machine_of(settings);
   machine.kernels = std::move(kernels);
-  machine.constants = book_constants();
   if (machine.name.empty()) machine.name = std::filesystem::path(file).stem().string();
   return machine;
 }

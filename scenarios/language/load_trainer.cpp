@@ -42,6 +42,7 @@ const std::map<std::string, SetFact, std::less<>> known_facts = {
     {"hopper", set_kernel<&TrainerFacts::hopper>},
     {"eager", set_flag<&TrainerFacts::eager>},
     {"accumulate_bytes", set_number<&TrainerFacts::accumulate_bytes>},
+    {"fused_softmax", set_flag<&TrainerFacts::fused_softmax>},
     {"dropout", set_flag<&TrainerFacts::dropout>},
     {"cuda_graphs", set_flag<&TrainerFacts::cuda_graphs>},
     {"all_reduces_gradients", set_flag<&TrainerFacts::all_reduces_gradients>},

@@ -1,16 +1,16 @@
 // Two tables of Megatron-LM.
-// Narayanan et al. 2021 (arXiv 2104.04473, table 1): GPTs of 1.7B to 1T on A100-80GB with full recompute, interleaved
-// where pipeline > 1. Two columns are missing and assumed: the micro-batch (tuned_micro_batch.h) and the fewest chunks
-// that divide a stage's layers. Their TFLOP/s count 96·B·s·L·h²·(1 + s/(6h) + V/(16Lh)), vocabulary 51,200, of which a
-// quarter of the layers' part is recomputation. A row without recomputation counts 72·B·s·L·h²·(1 + s/(6h) + V/(12Lh)),
-// without recomputed attention as well (Korthikanti et al. 2022, arXiv 2205.05198).
+// Narayanan et al. 2021 (arXiv 2104.04473, table 1): GPTs of 1.7B to 1T on A100-80GB with full recompute. The paper's
+// table lacks micro-batch and chunks; its authors' script has them (examples/sc21/run_table_1.sh of NVIDIA/Megatron-LM).
+// A row without them is refused: both change a step by 10 to 20 %. Their TFLOP/s count 96·B·s·L·h²·(1 + s/(6h) +
+// V/(16Lh)), vocabulary 51,200, of which a quarter of the layers' part is recomputation. A row without recomputation
+// counts 72·B·s·L·h²·(1 + s/(6h) + V/(12Lh)), without recomputed attention as well (Korthikanti et al. 2022, arXiv
+// 2205.05198).
 // The project's weak scaling of tensor and data parallelism (2021): DGX-2 (V100) and DGX A100, sequence 1024, in
 // milliseconds.
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
 #include "scenarios/tables/names.h"
-#include "scenarios/tables/tuned_micro_batch.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -31,24 +31,6 @@ void read_gpt(const Cells& cells, std::int64_t sequence, PublishedRow& row) {
   row.step.dtype = row.step.gradient_dtype = Dtype::float16;
 }
 
-// The smallest divisor above 1 of a stage's layers. 1 where there is none, or where Megatron-LM cannot interleave: it
-// needs equal stages, and a multiple of their number as micro-batches.
-int fewest_chunks(const PublishedRow& row) {
-  const std::int64_t layers = row.step.model->runs[1].count;
-  if (row.step.layout.pipeline <= 1 || layers % row.step.layout.pipeline != 0 ||
-      micro_batches_of(row.step) % row.step.layout.pipeline != 0)
-    return 1;
-  for (int chunks = 2; chunks <= layers / row.step.layout.pipeline; ++chunks)
-    if (layers / row.step.layout.pipeline % chunks == 0) return chunks;
-  return 1;
-}
-
-void set_micro_batch(PublishedRow& row, std::int64_t micro_batch, std::int64_t global_batch) {
-  row.step.micro_batch = micro_batch;
-  set_batch(row, global_batch);
-  if (row.step.layout.chunks == 0) row.step.layout.chunks = fewest_chunks(row);
-}
-
 double counted_flops(const PublishedRow& row, double sequences) {
   const double L = static_cast<double>(row.step.model->runs[1].count),
                s = static_cast<double>(row.step.model->sequence);
@@ -57,11 +39,19 @@ double counted_flops(const PublishedRow& row, double sequences) {
   return sequences * s * h * (per_layer * L * h * (1 + s / (6 * h)) + 6 * V);
 }
 
-// Chunks in the table; 0: to be assumed.
-int chunks_in(const Cells& cells) {
+[[noreturn]] void refuse_without(const char* column) {
+  throw CellError(fmt::format(
+      "column {} is missing or empty; a step depends on it, and no value is assumed; add the authors' value "
+      "(of Narayanan et al. 2021, table 1: examples/sc21/run_table_1.sh in Megatron-LM)",
+      column));
+}
+
+// Without a pipeline there is one chunk. `interleave` is another name of the column.
+int chunks_in(const Cells& cells, int pipeline) {
   for (const char* column : {"chunks", "interleave"})
     if (!cells.empty(column)) return cells.count(column);
-  return 0;
+  if (pipeline > 1) refuse_without("chunks");
+  return 1;
 }
 
 }  // namespace
@@ -75,11 +65,10 @@ void read_megatron_scaling(const Cells& cells, PublishedRow& row) {
   if (!cells.empty("sequence_parallel")) row.step.layout.sequence_parallel = cells.flag("sequence_parallel");
   const std::int64_t batch = cells.integer("global_batch");
   row.group = row.choice = row.table = row.step.model->name;
-  row.step.layout.chunks = chunks_in(cells);
-  if (cells.empty("micro_batch"))
-    set_tuned_micro_batch(row, batch, set_micro_batch);
-  else
-    set_micro_batch(row, cells.integer("micro_batch"), batch);
+  if (cells.empty("micro_batch")) refuse_without("micro_batch");
+  row.step.micro_batch = cells.integer("micro_batch");
+  row.step.layout.chunks = chunks_in(cells, row.step.layout.pipeline);
+  set_batch(row, batch);
   row.step_s = counted_flops(row, static_cast<double>(batch)) / (row.gpus * cells.number("tflops_per_gpu") * 1e12);
 }
 
@@ -91,7 +80,8 @@ void read_megatron_tensor(const Cells& cells, PublishedRow& row) {
   row.step_s = cells.number("iter_ms") / 1e3;
   row.group = row.choice = row.table = fmt::format("{} on {} {}", row.step.model->name, row.gpus, row.machine);
   const std::int64_t batch = cells.integer("global_batch");
-  row.step.micro_batch = batch / cells.integer("dp");  // one micro-batch per step, without accumulation
+  row.step.micro_batch = batch / cells.integer("dp");
+  assume(row, fmt::format("one micro-batch of {}", row.step.micro_batch));  // without accumulation
   set_batch(row, batch);
 }
 

@@ -1,7 +1,7 @@
 // The format of Slipway's own tables: one run in the words of a scenario, in base units. `table`, `group` and `choice`
 // may be left out; each is then derived from model, sequence, machine and GPUs. Also optional: `allocated_bytes`,
-// `reserved_bytes`, `all_reduce_bytes_per_s`, `after_pp_fix`, `dtype` (bfloat16), `fp8` (false),
-// `shard_group` (0) and `gpus_per_port` (1).
+// `reserved_bytes`, `all_reduce_bytes_per_s`, `after_pp_fix`, `dtype` (bfloat16), `fp8` (false), `shard_group` (0),
+// `gpus_per_port` (1) and `assumed`: values of the row that its source does not have, in words.
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"
@@ -43,6 +43,7 @@ std::string optional_text(double value) { return value > 0 ? fmt::format("{}", v
 
 void read_slipway(const Cells& cells, PublishedRow& row) {
   row.status = cells.choice("status", status_names);
+  row.assumed = cells.text("assumed");
   row.trainer = cells.text("trainer");
   row.machine = machine_named("machine", cells.text("machine"));
   row.step.model = model_of(cells);
@@ -110,7 +111,8 @@ std::vector<std::string> slipway_columns() {
           "after_pp_fix",
           "table",
           "group",
-          "choice"};
+          "choice",
+          "assumed"};
 }
 
 std::vector<std::string> slipway_fields(const PublishedRow& row) {
@@ -154,7 +156,8 @@ std::vector<std::string> slipway_fields(const PublishedRow& row) {
           text(row.fixed_pipeline),
           row.table,
           row.group,
-          row.choice};
+          row.choice,
+          row.assumed};
 }
 
 }  // namespace slipway::scenarios

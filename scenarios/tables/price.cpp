@@ -50,7 +50,6 @@ StepWork work_of(const PublishedRow& row) {
   work.kernels = row.step.kernels;
   work.recompute = row.step.recompute;
   work.gradient_bytes = bytes_of(row.step.gradient_dtype);
-  work.all_reduce_bytes_per_s = row.all_reduce_bytes_per_s;
   if (work.p > work.L) throw std::invalid_argument("it has more pipeline stages than layers");
   return work;
 }

@@ -3,8 +3,7 @@
 //   row ──► StepWork ──► TimeModel::seconds(constants of the row's trainer on its machine)   step_s
 //       └─► MemoryInput ──► StageTerms ──► MemoryConstants of the same                       fits, fits_cautious
 //
-// Nothing measured in the row enters its price, but the run's own all-reduce test, which shows in which
-// environment it ran.
+// Nothing measured in the row enters its price.
 // Guarded by tests/scenarios/price_test.cpp.
 #pragma once
 

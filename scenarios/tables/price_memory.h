@@ -3,7 +3,8 @@
 //
 //   row ──► MemoryInput, layers of each stage as its trainer splits them ──► StageTerms ──► price_memory()
 //
-// Nothing measured enters but the run's own all-reduce test, which shows in which environment it ran.
+// Nothing measured enters a prediction. A fit to measured peaks may know the run's own all-reduce test, which shows
+// in which environment it ran (MemoryRun::usual).
 // Guarded by tests/scenarios/price_test.cpp and tests/scenarios/memory_refit_test.cpp.
 #pragma once
 

@@ -17,7 +17,9 @@ NodeGroup nodes_of(const PublishedRow& row) {
   const int per_node = std::min(row.gpus, row.gpus_per_node);
   if (row.gpus % per_node != 0)
     throw std::invalid_argument("its GPUs do not fill whole nodes of " + std::to_string(per_node));
-  return {machine_of(row), row.gpus / per_node, per_node};
+  Machine machine = machine_of(row);
+  if (node_share({machine, 1, row.gpus_per_node}, 2) == 1) machine.node_link.mesh = 0;  // also of a part of such a node
+  return {machine, row.gpus / per_node, per_node};
 }
 
 void keep_price(RowResult& result, const Workers::Outcome& outcome) {
@@ -48,7 +50,6 @@ Scenario scenario_of(const PublishedRow& row) {
   scenario.cluster.name = row.machine;
   scenario.cluster.groups = {nodes_of(row)};
   scenario.cluster.fabrics = default_fabrics(scenario.cluster.groups);
-  scenario.cluster.all_reduce_test = row.all_reduce_bytes_per_s;
   if (const Stack* stack = built_in_stack(row.trainer); stack != nullptr && time_on(*stack, row.machine) != nullptr) {
     scenario.stack = *stack;
     scenario.trainer = memory_constants(*stack, row.machine);

@@ -37,6 +37,7 @@ Step step_by(const TrainerFacts& facts, Step step) {
   step.overlap_grad_reduce = facts.overlaps_reduction;
   step.overlap_param_gather = facts.overlaps_gather;
   step.blocking_transfers = facts.blocking_transfers;
+  if (facts.fused_softmax && step.kernels == Kernels::torch) step.kernels = Kernels::fused_softmax;
   if (facts.reduces_in_float32) step.gradient_dtype = Dtype::float32;
   return step;
 }

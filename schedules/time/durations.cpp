@@ -168,7 +168,7 @@ std::vector<Beside> messages_beside(const TaskGraph& graph) {
 }
 
 double host_seconds(const TaskGraph& graph, const Work& work, int members, Axis axis, const Machine& machine) {
-  if (machine.kernels.empty() || machine.trainer.cuda_graphs) return 0;
+  if (!machine.trained || machine.trainer.cuda_graphs) return 0;
   const StepConstants& constants = machine.constants;
   if (work.kind == WorkKind::segment) {
     double seconds = 0;
@@ -183,7 +183,7 @@ double host_seconds(const TaskGraph& graph, const Work& work, int members, Axis 
 HostIssue host_issue_of(const TaskGraph& graph, const Cluster& cluster) {
   HostIssue issue;
   const auto launches = [](const NodeGroup& group) {
-    return !group.machine.kernels.empty() && !group.machine.trainer.cuda_graphs && group.machine.constants.host_kernel > 0;
+    return group.machine.trained && !group.machine.trainer.cuda_graphs && group.machine.constants.host_kernel > 0;
   };
   if (std::none_of(cluster.groups.begin(), cluster.groups.end(), launches)) return issue;
   std::vector<std::vector<HostIssue::Share>> shares(graph.tasks.size());
@@ -261,7 +261,7 @@ Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
   }
   for (const auto& [task, message] : messages_beside(graph)) {
     const Machine& machine = cluster.groups[group_of_rank[graph.tasks[task].rank]].machine;
-    if (!machine.kernels.empty()) durations[task] += machine.constants.exposed * durations[message];
+    if (machine.trained) durations[task] += machine.constants.exposed * durations[message];
   }
   return durations;
 }

@@ -93,18 +93,12 @@ std::optional<Span> span_of(const Cluster& cluster, const Communicator& communic
 
 namespace {
 
-// GPUs that are joined pairwise have a part of a port for each other GPU of the group.
-double mesh_share(const Machine& machine, int members) {
-  const int others = machine.node_link.mesh - 1;
-  return others > 0 ? std::min(1.0, static_cast<double>(members - 1) / others) : 1;
-}
-
 // The slowest constants of the members' machines; nullptr where one of them has no measured collectives.
 const Machine* measured_machine(const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
   const Machine* slowest = nullptr;
   for (const std::int32_t rank : ranks) {
     const Machine& machine = cluster.groups[place_of(cluster, rank).group].machine;
-    if (machine.kernels.empty()) return nullptr;
+    if (!machine.trained) return nullptr;
     if (slowest == nullptr || machine.node_link.bandwidth < slowest->node_link.bandwidth) slowest = &machine;
   }
   return slowest;
@@ -125,7 +119,7 @@ Span as_measured(const LinkPath& path, Collective collective) {
   // The other GPUs of a node use their ports at the same time: each has its share.
   if (span.nodes > 1) span.between.bandwidth *= std::min(1.0, span.per_node * path.port_share / span.rails);
   if (const CollectiveConstants* nccl = nccl_of(path, collective)) {
-    span.inside.bandwidth *= nccl->share * mesh_share(*path.measured, span.per_node);
+    span.inside.bandwidth *= nccl->share;
     span.inside.latency = collective == Collective::all_reduce ? nccl->hop / 2 : nccl->hop;
   }
   return span;
@@ -144,13 +138,31 @@ void take_starts(LinkPath& path, const Cluster& cluster, const std::vector<std::
     path.port_share = 1.0 / std::max(1, network.gpus_per_port);
     path.neighbours.bandwidth *= path.port_share, path.bandwidth *= path.port_share;
   }
-  if (inside && path.measured->node_link.mesh > 1)
-    path.neighbours.bandwidth *= mesh_share(*path.measured, 2), path.bandwidth *= mesh_share(*path.measured, 2);
 }
 
-}  // namespace
+// GPUs of one node without a switch: a group reaches a share of each port. Not where the user gave the fabric's
+// bandwidth.
+void take_mesh(LinkPath& path, const Cluster& cluster, const Communicator& communicator) {
+  const auto& ranks = communicator.ranks;
+  if (ranks.size() < 2 || cluster.message_costs[static_cast<std::size_t>(communicator.axis)].bandwidth > 0) return;
+  const Place first = place_of(cluster, ranks.front());
+  for (const std::int32_t rank : ranks)
+    if (place_of(cluster, rank).node != first.node) return;
+  const NodeGroup& nodes = cluster.groups[first.group];
+  const Fabric& fabric = cluster.fabrics[fabric_between(cluster, ranks[0], ranks[1])];
+  const Machine& machine = nodes.machine;
+  const Link& link = machine.node_link;
+  const double own = link.bandwidth * (machine.trained ? machine.constants.node_share : link.efficiency);
+  const double share = node_share(nodes, static_cast<int>(ranks.size()));
+  if (share >= 1 || fabric.scope != Fabric::Scope::node || fabric.topology != nullptr ||
+      fabric.bandwidth != own)
+    return;
+  path.weight /= share;
+  for (double* bandwidth : {&path.bandwidth, &path.neighbours.bandwidth, &path.span.inside.bandwidth})
+    *bandwidth *= share;
+}
 
-LinkPath path_of(const Cluster& cluster, const Communicator& communicator) {
+LinkPath switched_path_of(const Cluster& cluster, const Communicator& communicator) {
   const auto& ranks = communicator.ranks;
   LinkPath path = ring_path(cluster, ranks);
   take_starts(path, cluster, ranks);
@@ -167,6 +179,14 @@ LinkPath path_of(const Cluster& cluster, const Communicator& communicator) {
   const Algorithm wanted = cluster.algorithms[axis];
   if (wanted == Algorithm::ring || communicator.axis == Axis::pipeline || ranks.size() < 2) return path;
   if (const auto span = span_of(cluster, communicator)) take_algorithm(path, wanted, *span);
+  return path;
+}
+
+}  // namespace
+
+LinkPath path_of(const Cluster& cluster, const Communicator& communicator) {
+  LinkPath path = switched_path_of(cluster, communicator);
+  take_mesh(path, cluster, communicator);
   return path;
 }
 
@@ -201,14 +221,13 @@ double start_seconds(const LinkPath& path, Collective collective, int members, d
   double seconds = path.start + nccl->launch;
   if (path.span.per_node < 2 || path.algorithm == Algorithm::ring) return seconds;
   const RingTraffic traffic = ring_traffic(collective, path.span.per_node, bytes);
-  const double port = path.span.inside.bandwidth * mesh_share(*path.measured, path.span.per_node);
-  return seconds + nccl->own * bytes / members / port + nccl->ramp * std::sqrt(traffic.bytes_per_link);
+  return seconds + nccl->own * bytes / members / path.span.inside.bandwidth + nccl->ramp * std::sqrt(traffic.bytes_per_link);
 }
 
 double node_weight(const LinkPath& path, Collective collective) {
   const CollectiveConstants* nccl = nccl_of(path, collective);
   if (nccl == nullptr || path.span.nodes > 1 || path.span.members() < 2) return 1;
-  return 1 / (nccl->share * mesh_share(*path.measured, path.span.per_node));
+  return 1 / nccl->share;
 }
 
 double collective_seconds(const LinkPath& path, Collective collective, int members, double bytes) {

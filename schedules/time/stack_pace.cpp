@@ -132,7 +132,6 @@ Cluster at_pace(Cluster cluster, const Stack& stack, const Step& sliced) {
     machine.layer_pace = machine.head_pace = {};
     const StackTime& constants = constants_on(stack, machine);
     StepWork work = step_work_of(step, machine, cluster.groups[g].gpus_per_node);
-    work.all_reduce_bytes_per_s = cluster.all_reduce_test;
     const StepParts parts = as_shown(stack.model->parts(work, values_of(constants)), sharding_of(step.layout));
     const BlockSums layer = sums_of(step, 1, machine), head = sums_of(step, blocks - 1, machine);
     if (g == 0) {  // messages between groups cost what they cost in the first

@@ -63,6 +63,17 @@ TEST(Fabrics, AreByDefaultOneInsideTheNodesOfEachGroupAndOneBetweenNodes) {
   EXPECT_EQ(fabric_between(cluster, 3, 8), 2);
 }
 
+// A DGX-1 has no switch: two of its eight GPUs share one of a GPU's six links. A DGX-2 has.
+TEST(NodeShare, IsOfOneLinkPerOtherMemberWhereANodeHasNoSwitch) {
+  Machine machine = machine_of(25e9);
+  EXPECT_EQ(node_share({machine, 1, 8}, 2), 1);
+  machine.node_link.mesh = 7;
+  EXPECT_DOUBLE_EQ(node_share({machine, 1, 8}, 2), 1.0 / 6);
+  EXPECT_DOUBLE_EQ(node_share({machine, 1, 8}, 4), 0.5);
+  EXPECT_EQ(node_share({machine, 1, 8}, 8), 1);
+  EXPECT_EQ(node_share({machine, 1, 16}, 2), 1);
+}
+
 TEST(Fabrics, OfOneNodeNeedNoNetwork) {
   EXPECT_EQ(default_fabrics({{machine_of(25e9), 1, 8}}).size(), 1u);
   EXPECT_EQ(default_fabrics({{machine_of(25e9), 1, 1}}).size(), 0u);

@@ -32,6 +32,24 @@ TEST(Price, TheMeasuredTimeDoesNotEnterIt) {
   EXPECT_EQ(fast.step_s, slow.step_s);
 }
 
+// Not the run's own test of the network either: nobody has it before the run.
+TEST(Price, NoMeasuredValueOfARunEntersItsPrediction) {
+  std::ifstream in(SLIPWAY_SOURCE_DIR "/scenarios/studies/ultrascale-2025/runs.csv");
+  int priced = 0;
+  for (PublishedRow row : read_table(in, "runs.csv").rows) {
+    if (row.step.layout.tensor == 1 || row.reserved_bytes == 0) continue;
+    const RowPrice with = price(row);
+    row.step_s = 1, row.allocated_bytes = row.reserved_bytes = row.all_reduce_bytes_per_s = 0;
+    const RowPrice without = price(row);
+    ASSERT_EQ(with.step_s, without.step_s) << row.line;
+    ASSERT_EQ(with.memory->static_bytes, without.memory->static_bytes) << row.line;
+    ASSERT_EQ(with.memory->first_bytes, without.memory->first_bytes) << row.line;
+    ASSERT_EQ(with.memory->peak_bytes, without.memory->peak_bytes) << row.line;
+    ++priced;
+  }
+  EXPECT_GT(priced, 300);
+}
+
 TEST(Price, ARunOutOfMemoryHasAPredictedTimeToo) {
   const RowPrice out = price(hagemann("llama-13b,2048,64,8,1,1,0,none,flash2+rmsnorm,oom,"));
   EXPECT_GT(out.step_s, 0);
@@ -149,6 +167,16 @@ TEST_F(GraphPrices, ContextRowsExchangeKeysAndValuesAsTheirTrainerDoes) {
   row.trainer = "megatron-core";
   EXPECT_EQ(scenario_of(row).step.layout.context_exchange, ContextExchange::ring);
   EXPECT_EQ(step_of(row).layout.context_exchange, ContextExchange::ring);
+}
+
+// Megatron-LM's rows on V100 are of DGX-2: sixteen a node, behind switches.
+TEST_F(GraphPrices, TwoOfSixteenV100sHaveTheSwitchesOfTheirNode) {
+  PublishedRow row = table_of("2").rows[0];
+  row.machine = "v100-32gb", row.gpus = 2;
+  row.gpus_per_node = 8;
+  EXPECT_EQ(scenario_of(row).cluster.groups[0].machine.node_link.mesh, 7);
+  row.gpus_per_node = 16;
+  EXPECT_EQ(scenario_of(row).cluster.groups[0].machine.node_link.mesh, 0);
 }
 
 TEST_F(GraphPrices, WhatNoScenarioCanDescribeHasNoPriceAndAReason) {

@@ -263,7 +263,7 @@ TEST(Listing, ShowsPublishedSizes) {
               testing::ContainsRegex("llama-3\\.1-8b +llama +8\\.03 G +32 +4096 +14336 +32 +8 +128256 +8192"));
   EXPECT_THAT(machines.str(), testing::ContainsRegex("v100-32gb +125 TFLOP/s"));  // float16, as it has no bfloat16
   EXPECT_THAT(machines.str(),
-              testing::ContainsRegex("h100-80gb +989\\.4 TFLOP/s +85\\.9 GB +3\\.35 TB/s +nvlink4 450 GB/s"));
+              testing::ContainsRegex("h100-80gb +989\\.4 TFLOP/s +85\\.52 GB +3\\.35 TB/s +nvlink4 450 GB/s"));
 }
 
 }  // namespace

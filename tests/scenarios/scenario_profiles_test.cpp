@@ -57,6 +57,15 @@ TEST(MachineProfile, SurvivesWritingAndReading) {
   EXPECT_EQ(again.provenance.machine, machine.provenance.machine);
 }
 
+// NCCL all-reduce of 1 GiB on 2, 3 and 8 V100 of one node (vTrain, MICRO 2024): GB/s of bus bandwidth. DGX-2 has switches.
+TEST(MachineProfile, V100IsJoinedByASwitchOnlyInNodesOfMoreThanEight) {
+  const Machine& machine = built_in_machine("v100-32gb");
+  const double port = machine.node_link.bandwidth * machine.node_link.efficiency;
+  for (const auto& [members, measured] : {std::pair{2, 22.55e9}, {3, 45.14e9}, {8, 134.51e9}})
+    EXPECT_NEAR(node_share({machine, 1, 8}, members) * port, measured, 0.02 * measured) << members;
+  EXPECT_EQ(node_share({machine, 1, 16}, 2), 1);
+}
+
 TEST(MachineProfile, EveryMistakeIsReported) {
   Defects defects;
   EXPECT_FALSE(

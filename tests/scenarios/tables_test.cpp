@@ -1,6 +1,8 @@
 // Rows of the published formats against their papers' statements.
 #include <gmock/gmock.h>
 
+#include <fstream>
+#include <map>
 #include <sstream>
 
 #include "scenarios/tables/csv.h"
@@ -144,24 +146,22 @@ TEST(Tables, BrokenRowsStayInAndSayWhatIsWrong) {
 }
 
 TEST(Tables, CellsThatMakeNoRunAreNamedAndNeverEndTheProgram) {
-  const std::string header = "gpu,hidden,heads,layers,tp,pp,gpus,global_batch,seq,tflops_per_gpu\n";
+  const std::string header = "gpu,hidden,heads,layers,tp,pp,gpus,global_batch,seq,micro_batch,chunks,tflops_per_gpu\n";
   const PublishedTable table = table_of(header +
-                                        "A100-80GB,2304,24,24,1,1,32,512,2048,137\n"
-                                        "A100-80GB,2304,7,24,1,1,32,512,2048,137\n"
-                                        "A100-80GB,2304,24,24,1,1,32,512,2048,0\n"
-                                        "A100-80GB,2304,24,24,1000000000,1000000000,32,512,2048,137\n"
-                                        "A100-80GB,2304,24,99999,1,1,32,512,2048,137\n"
-                                        "A100-80GB,2304,24,7,1,4,32,512,2048,137\n"
-                                        "A100-80GB,2304,24,24,1,1,32,16,2048,137\n"
-                                        "A100-80GB,99999999999,24,24,1,1,32,512,2048,137\n");
+                                        "A100-80GB,2304,24,24,1,1,32,512,2048,16,,137\n"
+                                        "A100-80GB,2304,7,24,1,1,32,512,2048,16,,137\n"
+                                        "A100-80GB,2304,24,24,1,1,32,512,2048,16,,0\n"
+                                        "A100-80GB,2304,24,24,1000000000,1000000000,32,512,2048,16,1,137\n"
+                                        "A100-80GB,2304,24,99999,1,1,32,512,2048,16,,137\n"
+                                        "A100-80GB,2304,24,24,1,1,32,16,2048,16,,137\n"
+                                        "A100-80GB,99999999999,24,24,1,1,32,512,2048,16,,137\n");
   EXPECT_EQ(table.rows[0].unpriceable, "");
   EXPECT_THAT(table.rows[1].unpriceable, HasSubstr("not a multiple of heads = 7"));
   EXPECT_THAT(table.rows[2].unpriceable, HasSubstr("no step time above 0"));
   EXPECT_THAT(table.rows[3].unpriceable, HasSubstr("does not divide 32 GPUs"));
   EXPECT_THAT(table.rows[4].unpriceable, HasSubstr("more than 10000 layers"));
-  EXPECT_EQ(table.rows[5].step.layout.chunks, 1);  // one layer and a bit on a stage
-  EXPECT_THAT(table.rows[6].unpriceable, HasSubstr("does not divide the global batch of 16"));
-  EXPECT_THAT(table.rows[7].unpriceable, HasSubstr("column hidden: '99999999999'"));
+  EXPECT_THAT(table.rows[5].unpriceable, HasSubstr("does not divide the global batch of 16"));
+  EXPECT_THAT(table.rows[6].unpriceable, HasSubstr("column hidden: '99999999999'"));
 }
 
 TEST(Tables, AnUnknownHeaderIsOneErrorThatNamesWhatIsMissing) {
@@ -216,6 +216,15 @@ TEST(Tables, EveryFormatSurvivesTheFormatOfSlipway) {
     EXPECT_EQ(layout_key(again.rows[i]), layout_key(first.rows[i]));
     EXPECT_EQ(again.rows[i].step.model, first.rows[i].step.model);
   }
+}
+
+// 48 GPUs are 24 replicas, of which 2048 sequences are no multiple.
+TEST(Tables, WhatAReaderAssumedIsSaidInTheFormatOfSlipwayAsWell) {
+  const PublishedRow row = table_of(hagemann_header + "llama-13b,2048,48,1,2,1,0,none,flash2,ok,30,0.5\n").rows.at(0);
+  ASSERT_THAT(row.assumed, HasSubstr("86 micro-batches"));
+  const PublishedTable again = table_of(csv_line(slipway_columns()) + csv_line(slipway_fields(row)));
+  EXPECT_EQ(again.rows.at(0).assumed, row.assumed);
+  EXPECT_THAT(report_text(validate(again, false)), HasSubstr("assumed in 1 row: data x micro-batch = 24 x 1 does not"));
 }
 
 }  // namespace
@@ -306,43 +315,53 @@ TEST(LlmFoundryTable, ModelsGpusAndPrecisionsAreReadAsOthersWriteThem) {
   EXPECT_THAT(fsdp("7b", "h100_80gb", "FULL_SHARD", "bf16", "True").unpriceable, HasSubstr("act_offload"));
 }
 
-PublishedRow megatron(const std::string& columns, const std::string& fields) {
+PublishedRow megatron(const std::string& columns, const std::string& fields, int stages = 8) {
   return table_of("gpu,heads,hidden,layers,tp,pp,gpus,global_batch,seq,tflops_per_gpu" + columns +
-                  "\nA100-80GB,96,12288,96,8,8,64,64,2048,160" + fields + "\n")
+                  "\nA100-80GB,96,12288,96,8," + std::to_string(stages) + ",64,64,2048,160" + fields + "\n")
       .rows.at(0);
 }
 
 // TFLOP/s of a run without full recomputation count three passes of the layers, not four.
 TEST(MegatronScalingTable, ItsOwnColumnsAreRead) {
-  const PublishedRow full = megatron(",recompute", ",full"), selective = megatron(",recompute", ",selective");
+  const PublishedRow full = megatron(",micro_batch,chunks,recompute", ",1,2,full"),
+                     selective = megatron(",micro_batch,chunks,recompute", ",1,2,selective");
   const double h = 12288, L = 96, s = 2048, V = 51200, tokens = 64 * s, gpus = 64 * 160e12;
   EXPECT_NEAR(full.step_s, 96 * tokens * L * h * h * (1 + s / (6 * h) + V / (16 * L * h)) / gpus, 1e-9);
   EXPECT_NEAR(selective.step_s, 72 * tokens * L * h * h * (1 + s / (6 * h) + V / (12 * L * h)) / gpus, 1e-9);
-  EXPECT_EQ(megatron("", "").step.recompute, Recompute::full);
+  EXPECT_EQ(megatron(",micro_batch,chunks", ",1,2").step.recompute, Recompute::full);
   EXPECT_LT(price(selective).step_s, price(full).step_s);
   const PublishedRow given = megatron(",micro_batch,interleave,sequence_parallel", ",2,4,True");
   EXPECT_EQ(given.step.micro_batch, 2);
   EXPECT_EQ(given.step.layout.chunks, 4);
   EXPECT_TRUE(given.step.layout.sequence_parallel);
   EXPECT_EQ(given.assumed, "");
-  EXPECT_THAT(megatron(",recompute", ",partly").unpriceable, HasSubstr("'partly' is none of"));
+  EXPECT_THAT(megatron(",micro_batch,chunks,recompute", ",1,2,partly").unpriceable, HasSubstr("'partly' is none of"));
 }
 
-// Narayanan et al. 2021, section 3.4: few micro-batches lengthen the bubble, without a pipeline large ones are fastest.
-// Interleaving needs as many micro-batches as a multiple of the stages.
-TEST(MegatronScalingTable, AMicroBatchThatIsNotToldIsTheFastestThatFitsAndIsSaid) {
-  const PublishedRow piped = megatron("", "");  // 64 micro-batches on eight stages
-  EXPECT_EQ(piped.step.micro_batch, 1);
-  EXPECT_EQ(piped.step.layout.chunks, 2);
-  EXPECT_THAT(piped.assumed, HasSubstr("micro-batch 1: of 1 to 16 the fastest that fits"));
-  const PublishedTable flat = table_of(
-      "gpu,heads,hidden,layers,tp,pp,gpus,global_batch,seq,tflops_per_gpu\n"
-      "A100-80GB,32,4096,36,4,1,128,512,2048,142\n"    // replicas of 16 sequences
-      "A100-80GB,32,4096,36,4,1,128,160,2048,142\n"    // of 5
-      "A100-80GB,80,20480,32,8,6,48,128,2048,140\n");  // six stages of 32 layers
-  EXPECT_EQ(flat.rows[0].step.micro_batch, 16);
-  EXPECT_EQ(flat.rows[1].step.micro_batch, 1);
-  EXPECT_EQ(flat.rows[2].step.layout.chunks, 1);
+// Both change a step by 10 to 20 %. A run without a pipeline has one chunk.
+TEST(MegatronScalingTable, ARowWithoutMicroBatchOrChunksIsRefusedAndNoneIsInvented) {
+  const std::string refusal =
+      " is missing or empty; a step depends on it, and no value is assumed; add the authors' value";
+  EXPECT_THAT(megatron("", "").unpriceable, HasSubstr("column micro_batch" + refusal));
+  EXPECT_THAT(megatron(",micro_batch,chunks", ",,2").unpriceable, HasSubstr("column micro_batch" + refusal));
+  EXPECT_THAT(megatron(",micro_batch", ",1").unpriceable, HasSubstr("column chunks" + refusal));
+  EXPECT_THAT(megatron(",micro_batch,chunks", ",1,").unpriceable, HasSubstr("column chunks" + refusal));
+  const PublishedRow flat = megatron(",micro_batch", ",1", 1);
+  EXPECT_EQ(flat.unpriceable, "");
+  EXPECT_EQ(flat.step.layout.chunks, 1);
+}
+
+// NVIDIA/Megatron-LM at 79a3bb6, examples/sc21/run_table_1.sh: MBS, and the layers of a stage over those of a virtual
+// stage.
+TEST(MegatronStudy, HasMicroBatchesAndChunksOfItsAuthors) {
+  std::ifstream in(SLIPWAY_SOURCE_DIR "/scenarios/studies/megatron-2021/runs.csv");
+  const PublishedTable table = read_table(in, "runs.csv");
+  std::vector<std::pair<std::int64_t, int>> told;
+  for (const PublishedRow& row : table.rows)
+    if (row.machine == "a100-80gb") told.emplace_back(row.step.micro_batch, row.step.layout.chunks);
+  EXPECT_THAT(
+      told, testing::ElementsAre(std::pair{16, 1}, std::pair{16, 1}, std::pair{16, 1}, std::pair{8, 1}, std::pair{4, 1},
+                                 std::pair{2, 3}, std::pair{2, 2}, std::pair{1, 2}, std::pair{1, 3}, std::pair{1, 1}));
 }
 
 TEST(NanotronTable, ItsOwnColumnsAreRead) {
@@ -379,9 +398,22 @@ TEST(VtrainTable, RunsAreInHalfPrecisionSoThatAV100HasAPrice) {
 
 TEST(TableWords, TheReportNamesWhatWasAssumedWithItsLines) {
   const PublishedTable table = table_of(
-      "gpu,heads,hidden,layers,tp,pp,gpus,global_batch,seq,tflops_per_gpu\nA100,96,12288,96,8,8,64,64,2048,160\n");
+      "gpu,heads,hidden,layers,tp,pp,gpus,global_batch,seq,micro_batch,chunks,tflops_per_gpu\n"
+      "A100,96,12288,96,8,8,64,64,2048,1,2,160\n");
   EXPECT_THAT(report_text(validate(table, false)),
-              HasSubstr("assumed in 1 row: gpu A100 is a100-80gb, as in its authors' other runs; micro-batch 1"));
+              HasSubstr("assumed in 1 row: gpu A100 is a100-80gb, as in its authors' other runs: line 2"));
+}
+
+// A study's table says in each row what its source lacks.
+TEST(Studies, SayWhatTheirSourcesLack) {
+  const std::map<std::string, std::string> lacking = {
+      {"vtrain-2024", "tied vocabulary of 51200; gpu A100 is a100-40gb, as in its authors' other runs"},
+      {"megatron-2021", "one micro-batch of 8"}};
+  for (const auto& [name, words] : lacking) {
+    const std::string path = std::string(SLIPWAY_SOURCE_DIR) + "/scenarios/studies/" + name + "/runs.csv";
+    std::ifstream in(path);
+    EXPECT_THAT(report_text(validate(read_table(in, path), false)), HasSubstr(words)) << name;
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "models/machine/collectives.h"
 #include "models/machine/topology.h"
@@ -80,6 +81,44 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, FlowsOf,
 
 // Two nodes are each the root of one tree and its only leaf in the other. Of three nodes, one has two edges in one tree
 // and one in the other.
+// GPUs without a switch (a V100's six links in a DGX-1): two share one link, eight reach all six.
+TEST(Mesh, OfANodeGivesAGroupOneLinkPerOtherMember) {
+  Machine machine;
+  machine.node_link = {"nvlink2", 6 * bandwidth, 0, 1, 7};
+  for (const Algorithm algorithm : {Algorithm::ring, Algorithm::multi_ring}) {
+    Cluster cluster;
+    cluster.groups = {{machine, 1, 8}};
+    cluster.fabrics = default_fabrics(cluster.groups);
+    cluster.algorithms.fill(algorithm);
+    for (const int members : {2, 3, 4, 8}) {
+      HandGraph hand(8);
+      std::vector<std::int32_t> ranks(members);
+      std::iota(ranks.begin(), ranks.end(), 0);
+      hand.collective(Collective::all_gather, ranks, bytes);
+      hand.finish();
+      SimulationOptions options;
+      options.steps = 1;
+      const double links = std::min(6, members - 1), alone = bytes * (members - 1) / members / (links * bandwidth);
+      for (const auto fidelity : {CollectiveFidelity::closed_form, CollectiveFidelity::flows}) {
+        options.collectives = fidelity;
+        EXPECT_NEAR(simulate(hand.graph, cluster, options).timeline.makespan_s, alone, 1e-6 * alone) << members;
+      }
+    }
+  }
+}
+
+TEST(Mesh, IsThatOfTheProfileAndNotOfAFabricOfOnesOwn) {
+  Machine machine;
+  machine.node_link = {"nvlink2", 6 * bandwidth, 0, 1, 7};
+  Cluster cluster;
+  cluster.groups = {{machine, 1, 8}};
+  cluster.fabrics = default_fabrics(cluster.groups);
+  const Communicator pair{"pair", Axis::tensor, {0, 1}};
+  EXPECT_DOUBLE_EQ(path_of(cluster, pair).bandwidth, bandwidth);
+  cluster.fabrics[0].bandwidth = 2 * bandwidth;
+  EXPECT_DOUBLE_EQ(path_of(cluster, pair).bandwidth, 2 * bandwidth);
+}
+
 TEST(TreeFlows, OfTwoNodesSendEachByteOnceAndOfThreeOneAndAHalf) {
   for (const auto& [nodes, sent] : {std::pair{2, 1.0}, {3, 1.5}, {4, 2.0}})
     for (const CollectiveFidelity fidelity : {CollectiveFidelity::flows, CollectiveFidelity::closed_form})
