@@ -115,7 +115,9 @@ double flash_share(const Machine& machine, Kernels asked) {
                                                       : machine.trainer.ampere;
   double share = c.attention;
   if (new_ones && kernel != FlashKernel::best) share *= c.flash2_hopper;
+  constexpr double triton_over_flash1 = 1.3;  // Dao 2023 (arXiv 2307.08691): flash 2 is 1.7 to 3 and 1.3 to 2.5 times as fast
   if (kernel == FlashKernel::flash1) share *= c.flash1;
+  if (kernel == FlashKernel::triton) share *= std::min(1.0, triton_over_flash1 * c.flash1);
   return share;
 }
 

@@ -18,8 +18,10 @@ inline constexpr std::array generation_names{
 constexpr const char* name_of(Generation generation) { return name_in(generation_names, generation); }
 
 // The kernel that a trainer calls where a scenario says flash2. best: cuDNN's or flash attention 3, what was measured.
-enum class FlashKernel : std::uint8_t { flash1, flash2, best };
-inline constexpr std::array flash_names{Named{FlashKernel::flash1, "flash1"}, Named{FlashKernel::flash2, "flash2"},
+// triton: flash attention 1 as OpenAI's Triton has it.
+enum class FlashKernel : std::uint8_t { flash1, triton, flash2, best };
+inline constexpr std::array flash_names{Named{FlashKernel::flash1, "flash1"}, Named{FlashKernel::triton, "triton"},
+                                        Named{FlashKernel::flash2, "flash2"},
                                         Named{FlashKernel::best, "best"}};
 
 struct TrainerFacts {
@@ -35,6 +37,7 @@ struct TrainerFacts {
   bool overlaps_reduction = true;       // gradients are reduced beside the backward pass
   bool overlaps_gather = true;          // weights are gathered beside the next forward pass
   bool all_reduces_gradients = false;   // also where an optimizer's shards need a part of them only
+  bool reduces_each_tensor = false;     // a message for each matrix and norm of a block, not for many of them together
   bool reduces_in_float32 = false;      // whatever gradients are kept in
   bool blocking_transfers = true;       // a rank goes on only after its message to another stage is sent
   bool cuts_transfers = true;           // a message between stages is cut by tensor rank and joined in the node

@@ -46,6 +46,7 @@ const std::map<std::string, SetFact, std::less<>> known_facts = {
     {"dropout", set_flag<&TrainerFacts::dropout>},
     {"cuda_graphs", set_flag<&TrainerFacts::cuda_graphs>},
     {"all_reduces_gradients", set_flag<&TrainerFacts::all_reduces_gradients>},
+    {"reduces_each_tensor", set_flag<&TrainerFacts::reduces_each_tensor>},
     {"reduces_in_float32", set_flag<&TrainerFacts::reduces_in_float32>},
     {"overlaps_reduction", set_flag<&TrainerFacts::overlaps_reduction>},
     {"overlaps_gather", set_flag<&TrainerFacts::overlaps_gather>},

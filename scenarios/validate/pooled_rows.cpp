@@ -23,7 +23,10 @@ NodeGroup nodes_of(const PublishedRow& row) {
   const int per_node = std::min(row.gpus, row.gpus_per_node);
   if (row.gpus % per_node != 0)
     throw std::invalid_argument("its GPUs do not fill whole nodes of " + std::to_string(per_node));
-  return {built_in_machine(row.machine), row.gpus / per_node, per_node};
+  NodeGroup nodes{built_in_machine(row.machine), row.gpus / per_node, per_node};
+  constexpr int largest_mesh = 8;  // node_share: a larger node has switches, also where a run takes a part of it
+  if (row.gpus_per_node > largest_mesh) nodes.machine.node_link.mesh = 0;
+  return nodes;
 }
 
 // What the table does not say of the step: the habits of its trainer.

@@ -8,6 +8,7 @@
 #include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/command_line/command.h"
+#include "scenarios/validate/pooled.h"
 
 namespace slipway::scenarios {
 
@@ -416,7 +417,11 @@ const Description<Answer>& description() {
 
 }  // namespace
 
-std::vector<AnswerKeys> validate_answers() { return {{"validate --json", description().keys()}}; }
+std::vector<AnswerKeys> validate_answers() {
+  std::vector<AnswerKeys> answers{{"validate --json", description().keys()}};
+  for (AnswerKeys& answer : pooled_answers()) answers.push_back(std::move(answer));
+  return answers;
+}
 
 std::string json_text(const std::vector<Validation>& validations) { return description().text(answer_of(validations)); }
 

@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <ostream>
 #include <sstream>
 
@@ -10,6 +11,7 @@
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/files/files.h"
 #include "scenarios/validate/graph_prices.h"
+#include "scenarios/validate/pooled.h"
 #include "scenarios/validate/report.h"
 #include "scenarios/validate/stack_text.h"
 
@@ -30,6 +32,9 @@ CommandOptions declared_options() {
              "formula (of the row's trainer, default); replay or simulation (the task graph at the trainer's\n"
              "pace, without or with contention); or book (a replay by the machine profile alone, as\n"
              "simulate does without cluster.stack)")
+      .flag("pooled",
+            "predict by one model of all trainers and machines: measured kernels, facts of trainers, and constants\n"
+            "fitted to all tables together; scored also without layouts, groups and whole papers, with intervals")
       .json_keys(validate_answers())
       .flag("json", "print the scores as JSON and nothing else (`slipway list json-keys`)")
       .value("constants", "FILE", "write the constants of step time fitted to all scored rows, as a stack profile")
@@ -119,12 +124,27 @@ void write_rows(const std::string& path, const std::vector<Validation>& validati
   file.commit();
 }
 
+int pooled(const CommandOptions& options, const std::vector<PublishedTable>& tables, std::ostream& out,
+           std::ostream& err) {
+  std::unique_ptr<Ticking> ticking;
+  const PooledValidation validation = pooled_validation(tables, [&](const std::string& what) {
+    ticking.reset();
+    ticking = std::make_unique<Ticking>(err, what);
+  });
+  ticking.reset();
+  if (validation.runs.empty()) throw UsageError("no run of these tables can be predicted; give tables with step times");
+  if (const auto path = options.text("rows")) {
+    OutputFile file(*path);
+    file.stream() << pooled_rows_csv(validation);
+    file.commit();
+  }
+  out << (options.has("json") ? pooled_json(validation) : pooled_text(validation));
+  return status_done;
+}
+
 }  // namespace
 
-int pooled_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
-
 int validate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
-  if (!args.empty() && args[0] == "pooled") return pooled_command({args.begin() + 1, args.end()}, out, err);
   CommandOptions options = declared_options();
   if (!options.parse(args, out)) return status_done;
   const std::vector<std::string>& paths = options.arguments();
@@ -134,7 +154,11 @@ int validate_command(const std::vector<std::string>& args, std::ostream& out, st
     throw UsageError("--refit fits the constants of a formula; leave it or --engine out");
   for (const char* output : {"rows", "constants"})
     if (const auto path = options.text(output)) check_output(std::string("--") + output, *path, paths);
+  for (const char* other : {"refit", "engine", "constants"})
+    if (options.has("pooled") && options.has(other))
+      throw UsageError(std::string("--pooled has a fit of its own; leave --") + other + " out");
   const std::vector<PublishedTable> tables = tables_of(paths);
+  if (options.has("pooled")) return pooled(options, tables, out, err);
   const bool refit = formula && (paths.empty() || options.has("refit"));
   std::vector<Validation> validations;
   for (const PublishedTable& table : tables) {

@@ -86,7 +86,8 @@ double message_seconds(const Work& work, int members, double latency, double ban
 
 double message_seconds(const Work& work, int members, const LinkPath& path) {
   if (work.kind == WorkKind::transfer) return path.start + path.latency + work.bytes / path.bandwidth;
-  return collective_seconds(path, work.collective, members, work.bytes);
+  const double messages = messages_for(work, path);
+  return messages * collective_seconds(path, work.collective, members, work.bytes / messages);
 }
 
 double seconds_before(const Work& work, const Communicator& communicator, const Cluster& cluster) {
@@ -138,6 +139,12 @@ Work as_sent(const TaskGraph& graph, const Work& work, const LinkPath& path) {
   if (work.kind == WorkKind::transfer && facts.cuts_transfers && !layout.sequence_parallel) sent.bytes /= layout.tensor;
   if (work.kind == WorkKind::grad_reduce && facts.all_reduces_gradients) sent.collective = Collective::all_reduce;
   return sent;
+}
+
+int messages_for(const Work& work, const LinkPath& path) {
+  constexpr int tensors_of_a_layer = 6;  // qkv, output, gate and up, down, two norms
+  const bool is_of_data = work.kind == WorkKind::grad_reduce || work.kind == WorkKind::parameter_gather;
+  return is_of_data && path.measured != nullptr && path.measured->trainer.reduces_each_tensor ? tensors_of_a_layer : 1;
 }
 
 // A reduction runs behind the task after the one that made its gradient; a gather behind the task before the one that

@@ -28,6 +28,8 @@ bool is_priced_with_others(const TaskGraph& graph, const Work& work, const Clust
 // What a trainer sends of a message: Megatron cuts one between stages by tensor rank and joins it in the node; some
 // trainers all-reduce gradients of which they need a part.
 Work as_sent(const TaskGraph& graph, const Work& work, const LinkPath& path);
+// Messages for one of the graph's: a trainer that reduces each tensor by itself has one for each of a layer's.
+int messages_for(const Work& work, const LinkPath& path);
 
 // Seconds of a rank's host for a work: its launches, and what it does itself for the members of a tensor group.
 double host_seconds(const TaskGraph& graph, const Work& work, int members, Axis axis, const Machine& machine);
