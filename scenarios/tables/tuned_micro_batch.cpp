@@ -7,7 +7,6 @@
 
 #include "scenarios/tables/csv.h"
 #include "scenarios/tables/price.h"
-#include "scenarios/tables/price_memory.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -27,20 +26,21 @@ double layer_bytes(const StepWork& w, Recompute recompute) {
 }
 
 // The first stage: 18 bytes per parameter (weight 2, fp32 gradient 4, Adam 12), and the activations in flight: under
-// full recomputation only inputs and one layer at work. The verdict of memory_estimate.h has no GPTs.
-double peak_bytes(const StepWork& w, const MemoryConstants& c) {
+// full recomputation only inputs and one layer at work.
+double peak_bytes(const StepWork& w) {
+  constexpr double logit_bytes = 8, library_bytes = 1e9;  // fp32 logits and their gradient; CUDA context and NCCL
   const double parameters = (fullest_layers(w) * layer_matrix_parameters(w) + w.V * w.h) / w.t;
   const double interleaved = w.chunks > 1 ? 1 + (w.p - 1) / (w.p * w.chunks) : 1;
   const double layers = std::min(w.p, w.m) * interleaved * fullest_layers(w);
   const double kept = w.recompute == Recompute::full ? layers * 2 * w.b * w.s * w.h + layer_bytes(w, Recompute::full)
                                                      : layers * layer_bytes(w, w.recompute);
-  const double logits = w.p > 1 ? 0 : c.logit_bytes * w.b * w.s * w.V / w.t;
-  return 18 * parameters + kept + logits + c.library_bytes;
+  const double logits = w.p > 1 ? 0 : logit_bytes * w.b * w.s * w.V / w.t;
+  return 18 * parameters + kept + logits + library_bytes;
 }
 
 bool fits(const PublishedRow& row) {
-  const MemoryConstants constants = memory_constants_of(row);
-  return peak_bytes(work_of(row), constants) <= constants.usable_share * machine_of(row).memory_bytes;
+  constexpr double usable_share = 0.99;  // what the driver leaves
+  return peak_bytes(work_of(row)) <= usable_share * machine_of(row).memory_bytes;
 }
 
 }  // namespace
