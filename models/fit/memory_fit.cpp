@@ -4,52 +4,76 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <stdexcept>
 
 namespace slipway::models {
 namespace {
 
 constexpr double farthest = 8;         // |z|
-constexpr double difference = 1e-6;    // of z, for derivatives
-constexpr double settled_gain = 1e-9;  // relative gain of a round that ends the fit
+constexpr double difference = 1e-4;    // of z, for derivatives
+constexpr double settled_gain = 1e-6;  // relative gain of a round that ends the fit
 constexpr int most_rounds = 60;
 constexpr double most_damping = 1e9;
+constexpr double peak_spread = 0.06;      // of a measured peak's logarithm; beyond it a run pulls linearly
+constexpr double measured_spread = 0.01;  // of a measured peak beside libraries
 
-// A residual whose square is the soft-L1 loss of `r`.
-double soft(double r) { return std::copysign(std::sqrt(2 * (std::sqrt(1 + r * r) - 1)), r); }
+// −2·ln of the probability of a verdict, 0 at best.
+double of_verdict(double room, double spread, double other) {
+  const double share = (1 - other) * 0.5 * std::erfc(-room / spread / std::sqrt(2.0)) + other / 2;
+  return std::max(0.0, -2 * std::log(share) + 2 * std::log(1 - other / 2));
+}
+
+double soft(double r) { return 2 * (std::sqrt(1 + r * r) - 1); }
+
+void add_deviation(std::vector<MemoryDeviation>& list, const std::string& trainer, const std::string& machine) {
+  const auto same = [&](const MemoryDeviation& each) { return each.trainer == trainer && each.machine == machine; };
+  if (std::ranges::none_of(list, same)) list.push_back({trainer, machine, 1});
+}
 
 class Problem {
  public:
-  Problem(std::span<const MemoryRun> runs, const StackMemory& from) : runs_(runs), from_(from) {
-    for (std::size_t i = 0; i < from.sources.size(); ++i)
-      if (from.sources[i].spread > 0) free_.push_back(i);
-    measured_ = std::ranges::any_of(runs, [](const MemoryRun& run) { return run.reserved_bytes > 0; });
+  Problem(std::span<const MemoryRun* const> runs, const PooledMemory& from, std::span<const double> weights)
+      : runs_(runs), shape_(from), weights_(weights.begin(), weights.end()) {
+    if (weights_.empty()) weights_ = weights_of(runs);
+    for (const MemoryRun* run : runs) {
+      add_deviation(shape_.fragmentation, run->trainer, "");
+      add_deviation(shape_.library, run->trainer, run->machine);
+    }
+    shape_.covariance.clear();
+    for (const MemoryRun* run : runs) set_of_.push_back(set_index(*run));
   }
 
-  Eigen::Index unknowns() const { return static_cast<Eigen::Index>(free_.size()); }
-  const std::vector<std::size_t>& free() const { return free_; }
+  Eigen::Index unknowns() const { return static_cast<Eigen::Index>(shape_.unknowns()); }
 
-  std::vector<double> values(const Eigen::VectorXd& z) const {
-    std::vector<double> result;
-    for (const StackConstant& source : from_.sources) result.push_back(source.prior);
-    for (std::size_t i = 0; i < free_.size(); ++i)
-      result[free_[i]] *= std::exp(from_.sources[free_[i]].spread * z[static_cast<Eigen::Index>(i)]);
-    return result;
+  Eigen::VectorXd start() const {
+    Eigen::VectorXd z(unknowns());
+    Eigen::Index at = 0;
+    for (const PooledConstant& each : shape_.constants) z[at++] = std::log(each.value / each.prior) / each.spread;
+    for (const MemoryDeviation& each : shape_.fragmentation)
+      z[at++] = std::log(each.value) / shape_.fragmentation_spread;
+    for (const MemoryDeviation& each : shape_.library) z[at++] = std::log(each.value) / shape_.library_spread;
+    return z.cwiseMax(-farthest).cwiseMin(farthest);
   }
 
-  MemoryConstants constants(const Eigen::VectorXd& z) const {
-    MemoryConstants result = from_.constants;
-    const std::vector<double> all = values(z);
-    for (std::size_t i = 0; i < all.size(); ++i) result.*memory_parameters()[i].value = all[i];
-    return result;
+  PooledMemory at(const Eigen::VectorXd& z) const {
+    PooledMemory pooled = shape_;
+    Eigen::Index at = 0;
+    for (PooledConstant& each : pooled.constants) each.value = each.prior * std::exp(each.spread * z[at++]);
+    for (MemoryDeviation& each : pooled.fragmentation) each.value = std::exp(pooled.fragmentation_spread * z[at++]);
+    for (MemoryDeviation& each : pooled.library) each.value = std::exp(pooled.library_spread * z[at++]);
+    return pooled;
   }
 
   // One of each run, then z; the sum of squares is what is minimised.
   Eigen::VectorXd residuals(const Eigen::VectorXd& z) const {
-    const MemoryConstants now = constants(z);
+    const PooledMemory pooled = at(z);
+    std::vector<MemoryConstants> constants;
+    for (const MemoryRun* first : sets_)
+      constants.push_back(constants_of(pooled, first->trainer, first->machine, first->facts));
     Eigen::VectorXd result(static_cast<Eigen::Index>(runs_.size()) + unknowns());
     for (std::size_t i = 0; i < runs_.size(); ++i)
-      result[static_cast<Eigen::Index>(i)] = measured_ ? of_peak(runs_[i], now) : of_verdict(runs_[i], now);
+      result[static_cast<Eigen::Index>(i)] = std::sqrt(weights_[i] * loss_of(*runs_[i], constants[set_of_[i]]));
     result.tail(unknowns()) = z;
     return result;
   }
@@ -66,27 +90,32 @@ class Problem {
   }
 
  private:
-  static double usable(const MemoryRun& run, const MemoryConstants& constants) {
-    return constants.usable_share * run.capacity_bytes;
+  // Runs of one trainer on one machine have the same constants.
+  std::size_t set_index(const MemoryRun& run) {
+    const auto [found, fresh] = known_.insert({{run.trainer, run.machine}, sets_.size()});
+    if (fresh) sets_.push_back(&run);
+    return found->second;
   }
 
-  double of_verdict(const MemoryRun& run, const MemoryConstants& now) const {
-    const double over = std::log(peak_bytes(run.stages, now) / usable(run, now)) / from_.width;
-    const double wrong = run.fitted ? over : -over;
-    // ln(1 + e^wrong) without overflow
-    return std::sqrt(2 * (std::max(wrong, 0.0) + std::log1p(std::exp(-std::abs(wrong)))));
+  double loss_of(const MemoryRun& run, const MemoryConstants& now) const {
+    if (!(run.reserved_bytes > 0)) {
+      double peak = 0;
+      for (const StageTerms& stage : run.stages) peak = std::max(peak, peak_bytes(stage, now));
+      const double room = std::log(run.capacity_bytes / peak);
+      return of_verdict(run.fitted ? room : -room, now.row_spread, now.other_share);
+    }
+    const double library = estimated(run.stages.front(), now)[MemoryPart::library];
+    const double room = std::log(run.capacity_bytes / (run.reserved_bytes + library));
+    return soft(std::log(first_stage_peak(run, now) / run.reserved_bytes) / peak_spread) +
+           of_verdict(room, measured_spread, now.other_share);
   }
 
-  double of_peak(const MemoryRun& run, const MemoryConstants& now) const {
-    if (!run.fitted) return soft(std::min(0.0, std::log(peak_bytes(run.stages, now) / usable(run, now)) / from_.scale));
-    if (!(run.reserved_bytes > 0)) return 0;
-    return soft(std::log(first_stage_peak(run, now) / run.reserved_bytes) / from_.scale);
-  }
-
-  std::span<const MemoryRun> runs_;
-  const StackMemory& from_;
-  std::vector<std::size_t> free_;
-  bool measured_ = false;
+  std::span<const MemoryRun* const> runs_;
+  PooledMemory shape_;
+  std::vector<double> weights_;
+  std::map<std::pair<std::string, std::string>, std::size_t> known_;
+  std::vector<const MemoryRun*> sets_;
+  std::vector<std::size_t> set_of_;
 };
 
 struct State {
@@ -116,28 +145,33 @@ bool improve(const Problem& problem, State& state, const Eigen::MatrixXd& slope)
 
 }  // namespace
 
-MemoryFit fit_memory(std::span<const MemoryRun> runs, const StackMemory& from) {
+std::vector<double> weights_of(std::span<const MemoryRun* const> runs) {
+  std::map<std::string, double> count;
+  for (const MemoryRun* run : runs) ++count[run->trainer];
+  std::vector<double> weights;
+  for (const MemoryRun* run : runs) weights.push_back(std::min(1.0, most_runs_of_a_trainer / count[run->trainer]));
+  return weights;
+}
+
+PooledMemory fit_memory(std::span<const MemoryRun* const> runs, const PooledMemory& from,
+                        std::span<const double> weights) {
   if (runs.empty()) throw std::invalid_argument("a fit of memory constants needs runs");
-  const Problem problem(runs, from);
+  const Problem problem(runs, from, weights);
   State state;
-  state.z = Eigen::VectorXd::Zero(problem.unknowns());
+  state.z = problem.start();
   state.residuals = problem.residuals(state.z);
   Eigen::MatrixXd slope = problem.slope(state.z, state.residuals);
-  for (int round = 0; round < most_rounds && problem.unknowns() > 0; ++round) {
+  for (int round = 0; round < most_rounds; ++round) {
     const double before = state.loss();
     if (!improve(problem, state, slope)) break;
     slope = problem.slope(state.z, state.residuals);
     if (before - state.loss() < settled_gain * before) break;
   }
-  MemoryFit fit{problem.constants(state.z), problem.values(state.z), std::vector<double>(from.sources.size(), 0.0),
-                state.loss()};
-  if (problem.unknowns() == 0) return fit;
+  PooledMemory fit = problem.at(state.z);
   const Eigen::MatrixXd covariance =
       (slope.transpose() * slope).ldlt().solve(Eigen::MatrixXd::Identity(problem.unknowns(), problem.unknowns()));
-  for (std::size_t i = 0; i < problem.free().size(); ++i) {
-    const auto at = static_cast<Eigen::Index>(i);
-    fit.remaining_spread[problem.free()[i]] = std::sqrt(std::max(covariance(at, at), 0.0));
-  }
+  for (Eigen::Index i = 0; i < problem.unknowns(); ++i)
+    for (Eigen::Index j = 0; j < problem.unknowns(); ++j) fit.covariance.push_back(covariance(i, j));
   return fit;
 }
 

@@ -26,17 +26,6 @@ const StackTime* time_on(const Stack& stack, std::string_view machine) {
   return found == stack.times.end() ? nullptr : &*found;
 }
 
-const StackMemory* memory_on(const Stack& stack, std::string_view machine) {
-  const auto found = std::ranges::find(stack.memories, machine, &StackMemory::machine);
-  return found == stack.memories.end() ? nullptr : &*found;
-}
-
-MemoryConstants memory_constants(const Stack& stack, std::string_view machine) {
-  if (stack.memories.empty()) return {};
-  const StackMemory* memory = memory_on(stack, machine);
-  return (memory != nullptr ? *memory : stack.memories.front()).constants;
-}
-
 std::vector<double> values_of(const StackTime& time) {
   std::vector<double> values;
   for (const StackConstant& constant : time.constants) values.push_back(constant.value);

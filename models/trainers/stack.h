@@ -1,12 +1,11 @@
 // A stack profile: what a trainer makes of the hardware. A machine profile holds physics; a stack holds kernels,
-// overlap, collectives and habits, as constants of a formula of step time (and of memory: memory_estimate.h).
+// overlap, collectives and habits, as constants of a formula of step time, and facts about memory.
 //
 //   models/trainers/nanotron.yaml:   time:
 //                                    h100-80gb:
 //                                      gemm_efficiency: {value: 0.68, prior: 0.70, spread: 0.15, source: ...}
 //                                  memory:
-//                                    h100-80gb:
-//                                      logit_bytes: {value: 7.8, prior: 8, spread: 0.4, source: ...}
+//                                    loss: {value: plain, source: ...}
 //
 // `value` was fitted to published runs, starting from `prior`, a book value of which one is sure to about
 // `spread` (of its logarithm; absent: not fitted). Constants hold for one cluster: bandwidths and latencies of
@@ -73,27 +72,13 @@ struct StackTime {
   std::vector<StackConstant> constants;
 };
 
-// What one trainer takes of memory on one cluster, in the order of memory_parameters(); those that the profile
-// does not name have the book's value and no source. `constants` is the same for use.
-struct StackMemory {
-  std::string machine;
-  double width = 0.03;  // of the logarithm, within which a verdict is uncertain in a refit
-  double scale = 0.05;  // residual of a measured peak (its logarithm) beyond which a run pulls linearly
-  std::vector<StackConstant> sources;
-  MemoryConstants constants;
-};
-
 struct Stack {
   std::string trainer;
   const TimeModel* model = nullptr;  // nullptr: no formula of step time, times is empty
   std::vector<StackTime> times;
-  std::vector<StackMemory> memories;
+  MemoryFacts memory;  // the constants are those of all trainers (models/memory/pooled_memory.h)
 };
 const StackTime* time_on(const Stack& stack, std::string_view machine);  // nullptr: never fitted there
 std::vector<double> values_of(const StackTime& time);
-const StackMemory* memory_on(const Stack& stack, std::string_view machine);  // nullptr: never fitted there
-// On this machine or, where there are none, on the first of the profile (MemoryConstants::machine names it); the
-// book's where the profile has none at all.
-MemoryConstants memory_constants(const Stack& stack, std::string_view machine);
 
 }  // namespace slipway::models

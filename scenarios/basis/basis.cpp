@@ -68,20 +68,8 @@ constexpr std::array choices{
 };
 
 bool takes_part(const PublishedRow& row, FittedOf of) {
-  if (of == FittedOf::memory) return has_memory_result(row) && has_memory_constants(row);
+  if (of == FittedOf::memory) return has_memory_result(row);
   return row.unpriceable.empty() && exclusion_of(row) == Exclusion::none;
-}
-
-const std::vector<PublishedRow>& published_rows() {
-  static const std::vector<PublishedRow> all = [] {
-    std::vector<PublishedRow> rows;
-    for (const EmbeddedFile& file : embedded_tables()) {
-      std::istringstream in{std::string(file.text)};
-      for (PublishedRow& row : read_table(in, std::string(file.path)).rows) rows.push_back(std::move(row));
-    }
-    return rows;
-  }();
-  return all;
 }
 
 struct Range {
@@ -117,17 +105,10 @@ const Ranges& known_ranges(const std::string& trainer, const std::string& machin
   return found != known.end() ? found->second : known[{trainer, machine, of}] = ranges_of(trainer, machine, of);
 }
 
-bool same_memory(const MemoryConstants& a, const MemoryConstants& b) {
-  return std::all_of(memory_parameters().begin(), memory_parameters().end(),
-                     [&](const MemoryParameter& each) { return a.*each.value == b.*each.value; });
-}
-
 bool is_built_in(const Scenario& scenario, const std::string& machine, FittedOf of) {
   const Stack* known = built_in_stack(scenario.stack->trainer);
   if (known == nullptr) return false;
-  if (of == FittedOf::memory)
-    return memory_on(*known, machine) != nullptr &&
-           same_memory(memory_on(*known, machine)->constants, scenario.trainer);
+  if (of == FittedOf::memory) return scenario.stack_file.empty();
   const StackTime *here = time_on(*scenario.stack, machine), *there = time_on(*known, machine);
   return here != nullptr && there != nullptr && values_of(*here) == values_of(*there);
 }
@@ -227,7 +208,7 @@ Basis basis_of(const Scenario& scenario) {
   Basis basis;
   add_own_tables(scenario, basis);
   if (scenario.stack && !scenario.trainer.machine.empty()) {
-    basis.memory_trainer = scenario.trainer.name;
+    basis.memory_trainer = scenario.trainer.trainer;
     basis.memory_outside = outside_fit(scenario, scenario.trainer.machine, FittedOf::memory);
   }
   if (has_pace(scenario)) {

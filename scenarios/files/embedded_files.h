@@ -1,5 +1,5 @@
 // The data files inside the program: machine profiles (models/machine/profiles/*.yaml), built-in models
-// (models/model/library/*.yaml), stack profiles (models/trainers/*.yaml) and the tables of the study folders
+// (models/model/library/*.yaml), stack profiles (models/trainers/*.yaml), the memory constants and the tables of the study folders
 // (scenarios/studies/*/runs.csv). The build copies their text into a generated source file. So a new GPU or model is
 // one new YAML file, and the program can be copied to another machine.
 // Invariant: text is the file byte for byte; entries are sorted by name.
@@ -22,6 +22,7 @@ struct EmbeddedFile {
 std::span<const EmbeddedFile> embedded_machines();
 std::span<const EmbeddedFile> embedded_models();
 std::span<const EmbeddedFile> embedded_stacks();  // models/trainers/<trainer>.yaml
+std::span<const EmbeddedFile> embedded_memory();  // models/memory/pooled.yaml
 std::span<const EmbeddedFile> embedded_tables();  // scenarios/studies/<study>/runs.csv; the name is the study's
 
 }  // namespace slipway::scenarios

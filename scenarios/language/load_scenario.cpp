@@ -6,6 +6,7 @@
 #include "scenarios/files/files.h"
 #include "scenarios/language/check_scenario.h"
 #include "scenarios/language/load_cluster.h"
+#include "scenarios/language/load_memory.h"
 #include "scenarios/language/load_model.h"
 #include "scenarios/language/load_stack.h"
 #include "scenarios/language/quantity.h"
@@ -119,6 +120,7 @@ void load_failures(Settings& settings, const Cluster* cluster, std::vector<Plann
 // After the cluster, whose machine chooses the constants.
 void read_stack(Settings& settings, const std::string& folder, Scenario& scenario) {
   const std::string key = "cluster.stack";
+  scenario.trainer = constants_of(built_in_memory(), "generic", "", {});
   if (!settings.given(key)) return;
   scenario.stack = load_stack(settings.text(key), {settings.origin(key), key, folder}, settings.defects());
   if (has_experts(scenario.step.model))
@@ -128,7 +130,8 @@ void read_stack(Settings& settings, const std::string& folder, Scenario& scenari
         "leave cluster.stack out");
   if (!built_in_stack(settings.text(key))) scenario.stack_file = settings.text(key);
   if (!scenario.stack || scenario.cluster.groups.empty()) return;
-  scenario.trainer = memory_constants(*scenario.stack, scenario.cluster.groups[0].machine.name);
+  scenario.trainer = constants_of(built_in_memory(), scenario.stack->trainer, scenario.cluster.groups[0].machine.name,
+                                  scenario.stack->memory);
   if (has_pace(scenario) && settings.given("cluster.collectives"))
     settings.refuse("cluster.collectives",
                     "the stack's trainer was timed with its own collectives, which say what messages cost; "
@@ -291,7 +294,8 @@ void derive_step(Scenario& scenario) {
   step.gradient_dtype = step.dtype == Dtype::float64 ? Dtype::float64 : Dtype::float32;
   step.blocking_transfers = has_pace(scenario);
   step.overlap_grad_reduce = !has_pace(scenario) || scenario.stack->model->overlaps_reduction;
-  if (scenario.stack && scenario.trainer.gradient_bytes > 0 && scenario.trainer.gradient_bytes <= bytes_of(step.dtype))
+  if (scenario.stack && scenario.stack->memory.gradient_bytes > 0 &&
+      scenario.stack->memory.gradient_bytes <= bytes_of(step.dtype))
     step.gradient_dtype = step.dtype;
 }
 

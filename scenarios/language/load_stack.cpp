@@ -24,14 +24,14 @@ class StackReader {
       else if (section.key != "time" && section.key != "memory")
         refuse(section.origin, section.key, "unknown key; allowed: time, memory", "remove it");
       else if (section.value.kind != Value::Kind::map)
-        refuse(section.origin, section.key, "is no map of machines", "name a machine and its constants below it");
+        refuse(section.origin, section.key, "is no map", "name machines below time, and facts below memory");
       else if (section.key == "time")
         read_times(section, stack);
       else
-        for (const Entry& machine : section.value.entries) stack.memories.push_back(memory_of(machine, trainer));
+        for (const Entry& fact : section.value.entries) read_fact(fact, stack.memory);
     }
     if (root.entries.empty())
-      refuse(root.origin, "memory", "there is neither memory nor time", "name a machine and its constants");
+      refuse(root.origin, "memory", "there is neither memory nor time", "name a machine's constants, or facts");
     if (defects_.size() != before) return std::nullopt;
     return stack;
   }
@@ -105,24 +105,35 @@ class StackReader {
     return time;
   }
 
-  StackMemory memory_of(const Entry& machine, const std::string& trainer) {
-    StackMemory memory;
-    memory.machine = machine.key;
-    memory.constants.name = trainer;
-    memory.constants.machine = machine.key;
-    const std::string path = "memory." + machine.key;
-    memory.width = number(machine.value, "width", path, memory.width);
-    memory.scale = number(machine.value, "scale", path, memory.scale);
-    const auto parameters = memory_parameters();
-    const auto entries = entries_of(machine, path, parameters, {"width", "scale"}, "memory (slipway list stack-keys)");
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      double& value = memory.constants.*parameters[i].value;
-      StackConstant constant{value, value, 0, ""};
-      if (entries[i] != nullptr) constant = constant_of(*entries[i], path + "." + std::string(parameters[i].name));
-      value = constant.value;
-      memory.sources.push_back(constant);
+  // A word of `names`, or a refusal that lists them.
+  template <typename Enum, std::size_t count>
+  void read_word(const Entry& fact, const Value& value, const std::array<Named<Enum>, count>& names, Enum& to) {
+    if (const auto known = value_in(names, value.text))
+      to = *known;
+    else
+      refuse(value.origin, "memory." + fact.key, in_words(value) + " is unknown; allowed: " + all_names(names),
+             "choose one of these");
+  }
+
+  void read_fact(const Entry& fact, MemoryFacts& facts) {
+    const std::string path = "memory." + fact.key;
+    const Value* value = fact.value.find("value");
+    const Value* source = fact.value.find("source");
+    if (value == nullptr || source == nullptr || source->text.empty())
+      return refuse(fact.origin, path, "has no value or no source", "write {value: ..., source: ...}");
+    facts.sources.push_back(fact.key + ": " + source->text);
+    if (fact.key == "loss") return read_word(fact, *value, loss_memory_names, facts.loss);
+    if (fact.key == "gathered_inputs") return read_word(fact, *value, gathered_inputs_names, facts.gathered);
+    if (fact.key == "copies_gradient_shard") {
+      if (value->text != "true" && value->text != "false")
+        refuse(value->origin, path, in_words(*value) + " is neither true nor false", "choose one of these");
+      facts.copies_gradient_shard = value->text == "true";
+      return;
     }
-    return memory;
+    const auto known = std::ranges::find(memory_facts(), std::string_view(fact.key), &MemoryFact::name);
+    if (known == memory_facts().end())
+      return refuse(fact.origin, path, "is no fact about memory (slipway list stack-keys)", "remove it");
+    facts.*known->number = number(fact.value, "value", path, 0);
   }
 
   Defects& defects_;

@@ -1,17 +1,16 @@
-// Stack profiles (models/trainers/<trainer>.yaml) as Stack: `time` and `memory`, each a set of constants per
-// machine.
+// Stack profiles (models/trainers/<trainer>.yaml) as Stack: `time`, a set of constants per machine, and `memory`, facts
+// that hold on every machine.
 //
 //   time:
 //     a100-80gb:
 //       scale: 0.03
 //       gemm_efficiency: {value: 0.71, prior: 0.75, spread: 0.1, source: "..."}
 //   memory:
-//     a100-80gb:
-//       layer_factor: {value: 1.28, prior: 1, spread: 0.1, source: "..."}
+//     loss: {value: plain, source: "..."}
 //
 // One of the two may be missing. In `time` every parameter of the trainer's formula must be there and no
-// other; in `memory` what is missing has the book's value. Every constant names its source. Guarded by
-// tests/models/trainers_test.cpp: every built-in loads; unknown, missing and sourceless constants are errors.
+// other; in `memory` what is missing is as MemoryFacts has it. Every constant and fact names its source. Guarded by
+// tests/models/trainers_test.cpp: every built-in loads; unknown, missing and sourceless entries are errors.
 #pragma once
 
 #include <string>

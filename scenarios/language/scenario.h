@@ -58,7 +58,7 @@ struct Scenario {
   Cluster cluster;
   std::optional<Stack> stack;  // of cluster.stack
   std::string stack_file;      // as cluster.stack names it; empty: built-in
-  MemoryConstants trainer;     // its memory on this machine, or on another where it has none; else the book's
+  MemoryConstants trainer;     // memory constants with its facts and deviations; without a stack, nobody's
   Run run;
   FaultModel faults;
   GrowthChoice growth;

@@ -104,7 +104,7 @@ void list_stacks(std::ostream& out) {
                          std::count_if(constants.begin(), constants.end(), named));
     };
     for (const StackTime& time : stack.times) line(time.machine, "time", time.constants);
-    for (const StackMemory& memory : stack.memories) line(memory.machine, "memory", memory.sources);
+    out << fmt::format("{:<20} {:<12} {:<7} {} facts\n", file.name, "any", "memory", stack.memory.sources.size());
   }
 }
 
@@ -118,8 +118,7 @@ void list_stack_keys(std::ostream& out) {
       line(fmt::format("  time.MACHINE.{}", parameter.name), parameter.unit, parameter.meaning);
   }
   out << "memory of any trainer\n";
-  for (const MemoryParameter& parameter : memory_parameters())
-    line(fmt::format("  memory.MACHINE.{}", parameter.name), parameter.unit, parameter.meaning);
+  for (const MemoryFact& fact : memory_facts()) line(fmt::format("  memory.{}", fact.name), fact.unit, fact.meaning);
 }
 
 void list_schedules(std::ostream& out) {

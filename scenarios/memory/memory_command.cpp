@@ -11,10 +11,10 @@ namespace {
 CommandOptions declared_options() {
   CommandOptions options(
       "memory SCENARIO [options]",
-      "Prints each pipeline rank's memory by part: in closed form (Fujii et al. 2024), on the simulated\n"
-      "timeline, and by the constants of cluster.stack's trainer. Names the fullest stage and the task at\n"
-      "its peak. If the scenario does not fit, prints the changes that make it fit, and the one that costs\n"
-      "the least time.",
+      "Prints each pipeline rank's memory by part, on the simulated timeline and as cluster.stack's trainer\n"
+      "takes it, with an interval and the probability that it fits. Names the stage that is least likely to\n"
+      "fit and the task at its peak. If the scenario does not fit, prints the changes that make it fit, and\n"
+      "the one that costs the least time.",
       "slipway memory scenarios/examples/llama-8b-64xh100.yaml --set layout.tensor=1 "
       "--set layout.sequence_parallel=false --set layout.data=16");
   options.positional("scenario file (YAML)", 1, 1)
@@ -23,10 +23,9 @@ CommandOptions declared_options() {
       .flag("json", "print only the answer, as JSON, on standard output")
       .json_keys(memory_answers())
       .notes(
-          "The largest of the three gives the verdict: it fits within the GPU, and cautiously within 80 % of\n"
-          "it (Fujii et al. 2024) or the share in the trainer's constants. Without cluster.stack, the estimate\n"
-          "counts every tensor once and nothing else. With a trainer's own constants, the closed form does not\n"
-          "count. The exit status is 0 even if the scenario does not fit.");
+          "It fits if that is more likely than not, and cautiously if it fits with 99 %. The constants are fitted\n"
+          "to the published runs of all trainers; without cluster.stack, those of no particular trainer hold, and\n"
+          "intervals are wider. The exit status is 0 even if the scenario does not fit.");
   return options;
 }
 

@@ -13,18 +13,9 @@
 
 namespace slipway::scenarios {
 
-bool MemoryReport::is_safe() const {
-  return std::all_of(stages.begin(), stages.end(), [](const StageReport& s) { return s.is_safe(); });
-}
-
 MemoryReport memory_report(const PreparedStep& prepared, const Timeline& timeline, const PeriodicTimeline* periodic) {
   MemoryReport report;
-  std::vector<MemoryParts> formula;
-  try {
-    formula = formula_memory(prepared.scenario);
-  } catch (const std::invalid_argument& reason) {
-    report.no_formula = reason.what();
-  }
+  report.closed_form = closed_form_of(prepared.scenario, &report.no_closed_form);
   const std::vector<StageTerms> counted = counted_memory(prepared.scenario);
   const std::vector<StageMemory> memory = stage_memory(prepared, timeline, periodic);
   const std::vector<StageNeed> needs = stage_needs(prepared.scenario, on_timeline(memory));
@@ -35,14 +26,11 @@ MemoryReport memory_report(const PreparedStep& prepared, const Timeline& timelin
     row.rank = fullest.rank;
     row.capacity = fullest.capacity;
     row.on = fullest.on;
-    if (!formula.empty()) row.formula = formula[stage];
     row.timeline = fullest.use.parts;
     row.estimate = estimated(counted[stage], prepared.scenario.trainer);
     row.estimate[MemoryPart::kept_for_bubble_work] = row.timeline[MemoryPart::kept_for_bubble_work];
     row.peak_task = fullest.use.peak_task;
-    row.needs = needs[stage].bytes;
-    row.fits = row.needs <= prepared.scenario.trainer.usable_share * row.capacity;
-    row.fits_cautious = row.needs <= prepared.scenario.trainer.cautious_share * row.capacity;
+    row.need = needs[stage];
   }
   report.verdict = verdict_of(prepared.scenario, needs);
   report.step_time_s = prepared.periodic ? replayed_step_s(prepared.scenario)
@@ -73,38 +61,39 @@ Description<MemoryParts> parts_keys() {
   return description.key("total", "bytes", "their sum", whole(sum));
 }
 
-bool has_formula(const StageReport& stage) { return stage.formula.has_value(); }
-
-// `cautious_share`: of a GPU, the trainer's.
-Description<StageReport> stage_keys(double cautious_share) {
+Description<StageReport> stage_keys() {
   const auto total = [](MemoryParts StageReport::*parts) {
     return [parts](const StageReport& stage) { return readable_bytes(sum(stage.*parts)); };
+  };
+  const auto odds = [](double (MemoryOdds::*point)() const) {
+    return whole([point](const StageReport& stage) { return (stage.need.odds.*point)(); });
   };
   return Description<StageReport>()
       .key("rank", "index", "its fullest rank", &StageReport::rank)
       .wide_column("pipeline rank",
                    [](const StageReport& stage) { return fmt::format("{} (rank {})", stage.stage, stage.rank); })
-      .object("closed_form", "by part; null without a closed form", &StageReport::formula, parts_keys())
-      .else_null()
-      .wide_column("closed form",
-                   [](const StageReport& stage) { return stage.formula ? readable_bytes(sum(*stage.formula)) : "-"; })
-      .object("timeline", "the same on the simulated timeline", &StageReport::timeline, parts_keys())
-      .listed_elsewhere()
+      .object("timeline", "by part, on the simulated timeline", &StageReport::timeline, parts_keys())
       .wide_column("timeline", total(&StageReport::timeline))
       .object("estimate", "the same as the trainer takes it", &StageReport::estimate, parts_keys())
       .listed_elsewhere()
       .wide_column("estimate", total(&StageReport::estimate))
-      .key("needs_bytes", "bytes", "the largest of closed form, timeline and estimate", whole(&StageReport::needs))
+      .key("needs_bytes", "bytes", "median of what it needs, the larger of timeline and estimate",
+           whole([](const StageReport& stage) { return stage.need.odds.bytes; }))
       .column("needs", readable_bytes)
+      .key("needs_least_bytes", "bytes", "5 % of needs are below it", odds(&MemoryOdds::least))
+      .key("needs_most_bytes", "bytes", "5 % of needs are above it", odds(&MemoryOdds::most))
+      .only_column("90 % of needs",
+                   [](const StageReport& stage) {
+                     return readable_bytes(stage.need.odds.least()) + " to " + readable_bytes(stage.need.odds.most());
+                   })
       .key("capacity_bytes", "bytes", "memory of that rank's machine", whole(&StageReport::capacity))
       .wide_column("of a GPU's", [](const StageReport& stage) { return readable_bytes(stage.capacity) + stage.on; })
-      .key("fits_cautious", "bool", "as fits_cautious, of this stage", &StageReport::fits_cautious)
-      .column("within " + readable_share(cautious_share), yes_no)
-      .key("fits", "bool", "as fits, of this stage", &StageReport::fits)
+      .key("fit_probability", "0..1", "of fitting", [](const StageReport& stage) { return stage.need.probability; })
+      .column("fits with", probability_text)
+      .key("fits_cautious", "bool", "as fits_cautious, of this stage",
+           [](const StageReport& stage) { return stage.need.fits_cautious(); })
+      .key("fits", "bool", "as fits, of this stage", [](const StageReport& stage) { return stage.need.fits(); })
       .column("fits", yes_no)
-      .key("fits_safe_share", "bool", "as fits_safe_share, of this stage", &StageReport::is_safe)
-      .when(has_formula)
-      .else_null()
       .key("peak_task", "text", "label of the task during which its memory peaks on the timeline",
            &StageReport::peak_task)
       .column("peaks in");
@@ -124,14 +113,19 @@ Description<TriedChange> change_keys() {
       .when([](const TriedChange& tried) { return !is_possible(tried); })
       .else_null()
       .key("peak_bytes", "bytes", "as peak_bytes; null where it cannot be",
-           whole([](const TriedChange& tried) { return tried.verdict.bytes; }))
+           whole([](const TriedChange& tried) { return tried.verdict.odds.bytes; }))
       .when(is_possible)
       .else_null()
-      .key("share", "0..1", "of the usable memory; null where it cannot be",
+      .key("share", "0..1", "of its GPU's memory; null where it cannot be",
            [](const TriedChange& tried) { return tried.verdict.share(); })
       .when(is_possible)
       .else_null()
       .column("needs", readable_share)
+      .key("fit_probability", "0..1", "as fit_probability; null where it cannot be",
+           [](const TriedChange& tried) { return tried.verdict.probability; })
+      .when(is_possible)
+      .else_null()
+      .column("fits with", probability_text)
       .key("fits", "bool", "as fits, of the changed scenario", makes_it_fit)
       .wide_column("fits", [](const TriedChange& tried) { return yes_no(makes_it_fit(tried)); })
       .key("step_time_s", "s", "as step_time_s; null where it was not priced", &TriedChange::step_time_s)
@@ -153,38 +147,38 @@ const Description<Answer>& description() {
   static const Description<Answer> description =
       Description<Answer>()
           .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.prepared.scenario.name; })
-          .key("stack", "text", "trainer whose constants make the estimate: cluster.stack, or \"book\"",
-               of(trainer_in, &MemoryConstants::name))
-          .key("stack_machine", "text", "machine on which they were found; null: the book's",
+          .key("stack", "text", "trainer whose facts and deviations make the estimate: cluster.stack, or \"generic\"",
+               of(trainer_in, &MemoryConstants::trainer))
+          .key("stack_machine", "text", "machine on which runs of it are known; null: none, so the interval is wider",
                of(trainer_in, &MemoryConstants::machine))
           .when([](const Answer& a) { return !trainer_in(a).machine.empty(); })
           .else_null()
-          .key("fits", "bool",
-               "the largest of closed form (with a trainer's own constants without it), timeline and estimate "
-               "is within the GPU on every stage",
-               of(verdict_in, &Verdict::fits))
-          .key("fits_cautious", "bool", "the same within the trainer's cautious share of every GPU, 0.8 of the book",
-               of(verdict_in, &Verdict::fits_cautious))
-          .key("fits_safe_share", "bool",
-               "the author's verdict (Fujii et al. 2024): closed form <= 80 % of the GPU on every stage; "
-               "null without a closed form",
-               of(report_in, &MemoryReport::is_safe))
-          .when([](const Answer& a) { return a.report.no_formula.empty(); })
-          .else_null()
-          .key("fullest_stage", "index", "pipeline rank that needs the largest share of its GPU",
-               of(verdict_in, &Verdict::fullest))
-          .key("peak_bytes", "bytes", "what it needs: the largest of the three", whole(of(verdict_in, &Verdict::bytes)))
-          .key("usable_bytes", "bytes", "memory of its GPU that a process gets",
-               whole(of(verdict_in, &Verdict::usable)))
+          .key("fit_probability", "0..1", "of fitting, on the pipeline rank that is least likely to",
+               of(verdict_in, &Verdict::probability))
+          .key("fits", "bool", "more likely than not, on every stage", of(verdict_in, &Verdict::fits))
+          .key("fits_cautious", "bool", "with a probability of at least 99 %", of(verdict_in, &Verdict::fits_cautious))
+          .key("fullest_stage", "index", "pipeline rank that is least likely to fit", of(verdict_in, &Verdict::fullest))
+          .key("peak_bytes", "bytes", "median of what it needs",
+               whole([](const Answer& a) { return a.report.verdict.odds.bytes; }))
+          .key("peak_least_bytes", "bytes", "5 % of needs are below it",
+               whole([](const Answer& a) { return a.report.verdict.odds.least(); }))
+          .key("peak_most_bytes", "bytes", "5 % of needs are above it",
+               whole([](const Answer& a) { return a.report.verdict.odds.most(); }))
+          .key("capacity_bytes", "bytes", "memory of its GPU", whole(of(verdict_in, &Verdict::capacity)))
           .key("peak_task", "text", "label of the task during which its memory peaks on the timeline",
                [](const Answer& a) { return a.report.stages[a.report.verdict.fullest].peak_task; })
           .key("step_time_s", "s",
                "of the scenario, replayed without contention (not simulate's); changes are compared with it",
                of(report_in, &MemoryReport::step_time_s))
-          .list("stages", "one object per pipeline rank", of(report_in, &MemoryReport::stages), stage_keys(0))
+          .list("stages", "one object per pipeline rank", of(report_in, &MemoryReport::stages), stage_keys())
+          .key("closed_form_bytes", "bytes",
+               "the first pipeline rank in closed form (Fujii et al. 2024); null without one",
+               whole([](const Answer& a) { return a.report.closed_form ? total_bytes(*a.report.closed_form) : 0; }))
+          .when([](const Answer& a) { return a.report.closed_form.has_value(); })
+          .else_null()
           .key("no_closed_form", "text", "why there is no closed form; present when there is none",
-               of(report_in, &MemoryReport::no_formula))
-          .when([](const Answer& a) { return !a.report.no_formula.empty(); })
+               of(report_in, &MemoryReport::no_closed_form))
+          .when([](const Answer& a) { return !a.report.closed_form; })
           .list("changes",
                 "changes tried, those that fit first, fastest first; present when it does not fit, or with --changes",
                 changes_in, change_keys())
@@ -212,36 +206,28 @@ using Rows = std::vector<std::vector<std::string>>;
 std::string bytes_or_dash(double bytes) { return bytes > 0 ? readable_bytes(bytes) : "-"; }
 
 std::string parts_table(const StageReport& stage) {
-  Rows rows{{"part", "closed form", "timeline", "estimate"}};
+  Rows rows{{"part", "timeline", "estimate"}};
   for (std::size_t i = 0; i < memory_parts; ++i) {
     const auto part = static_cast<MemoryPart>(i);
-    const double formula = stage.formula ? (*stage.formula)[part] : 0;
-    if (formula <= 0 && stage.timeline[part] <= 0 && stage.estimate[part] <= 0) continue;
-    rows.push_back({words_for(part), bytes_or_dash(formula), bytes_or_dash(stage.timeline[part]),
-                    bytes_or_dash(stage.estimate[part])});
+    if (stage.timeline[part] <= 0 && stage.estimate[part] <= 0) continue;
+    rows.push_back({words_for(part), bytes_or_dash(stage.timeline[part]), bytes_or_dash(stage.estimate[part])});
   }
-  rows.push_back({"total", stage.formula ? readable_bytes(sum(*stage.formula)) : "-",
-                  readable_bytes(sum(stage.timeline)), readable_bytes(sum(stage.estimate))});
+  rows.push_back({"total", readable_bytes(sum(stage.timeline)), readable_bytes(sum(stage.estimate))});
   return aligned_table(rows, "  ");
 }
 
 std::string verdict_text(const PreparedStep& prepared, const MemoryReport& report) {
   const Verdict& verdict = report.verdict;
   const std::string& task = report.stages[verdict.fullest].peak_task;
-  std::string text = fmt::format(
-      "{}: pipeline rank {} is fullest and needs {} of {}{} ({}), the largest of the three, {}; it peaks in {}.\n",
-      verdict.fits ? "Fits" : "Does not fit", verdict.fullest, readable_bytes(verdict.bytes),
-      readable_bytes(verdict.usable), on_machine(prepared.scenario, verdict.rank), readable_share(verdict.share()),
-      way_text(prepared.scenario, verdict.way), task);
-  const MemoryConstants& trainer = prepared.scenario.trainer;
-  const bool book = trainer.machine.empty();
-  text +=
-      fmt::format("Cautiously, up to {} of each GPU{}: {}.\n", readable_share(trainer.cautious_share),
-                  book ? " (the 80 % rule of Fujii et al. 2024)" : "", verdict.fits_cautious ? "fits" : "does not fit");
-  if (!report.no_formula.empty()) return text + "No closed form: " + report.no_formula + ".\n";
-  if (book) return text;
-  return text + fmt::format("By the 80 % rule of Fujii et al. 2024 and its closed form: {}.\n",
-                            report.is_safe() ? "fits" : "does not fit");
+  std::string text =
+      fmt::format("{}: pipeline rank {} is least likely to fit. It needs {}.\n", verdict.fits ? "Fits" : "Does not fit",
+                  verdict.fullest, odds_text(verdict, on_machine(prepared.scenario, verdict.rank)));
+  text += fmt::format("That is {}; it peaks in {}. At 99 %: {}.\n", way_text(prepared.scenario, verdict.way), task,
+                      verdict.fits_cautious ? "fits" : "does not fit");
+  if (!report.closed_form) return text + "No closed form: " + report.no_closed_form + ".\n";
+  const double closed = total_bytes(*report.closed_form), capacity = report.stages[0].capacity;
+  return text + fmt::format("Beside it, rank 0 in the closed form of Fujii et al. 2024: {}; by its 80 % rule: {}.\n",
+                            readable_bytes(closed), closed <= safe_share * capacity ? "fits" : "does not fit");
 }
 
 std::string slower_text(double step_s, double before_s) {
@@ -291,7 +277,7 @@ std::string changes_text(const MemoryReport& report, const Basis& basis) {
 std::string report_text(const PreparedStep& prepared, const MemoryReport& report) {
   const Basis basis = basis_of(prepared.scenario);
   std::string text = headline(prepared) + "\n\n" + verdict_text(prepared, report) + "\n" + memory_basis_text(basis) +
-                     aligned_table(stage_keys(prepared.scenario.trainer.cautious_share).table(report.stages), "  ");
+                     aligned_table(stage_keys().table(report.stages), "  ");
   for (std::size_t i = 0; i < report.stages.size(); ++i)
     text += fmt::format("\nPipeline rank {}, by part:\n", i) + parts_table(report.stages[i]);
   if (report.search) text += changes_text(report, basis);

@@ -1,9 +1,8 @@
-// The answer of `slipway memory`: each pipeline rank's memory by part, in closed form, on the simulated timeline and by
-// its trainer's constants; the verdict; and the cheapest change that fits.
+// The answer of `slipway memory`: each pipeline rank's memory by part, as its trainer takes it and on the simulated
+// timeline; the probability that it fits; and the cheapest change that fits. The first rank in closed form stands beside.
 //
-//   scenario ─┬─► closed form                      (Fujii et al. 2024)      ┐
-//             ├─► counted parts × trainer's constants                       ├─ the largest: one verdict
-//             └─► graph ─► timeline                (the task that peaks)    ┘  (scenarios/step/verdict.h)
+//   scenario ─┬─► counted parts × constants                                 ┐
+//             └─► graph ─► timeline                (the task that peaks)    ┴─ one verdict (scenarios/step/verdict.h)
 //
 // Guarded by tests/scenarios/memory_command_test.cpp.
 #pragma once
@@ -22,24 +21,21 @@ namespace slipway::scenarios {
 struct StageReport {
   int stage = 0;  // pipeline rank
   int rank = 0;
-  double capacity = 0;                 // bytes of its machine
-  std::string on;                      // its machine, where there are several (prepared_step.h: on_machine)
-  std::optional<MemoryParts> formula;  // closed form; unset for models without one
+  double capacity = 0;  // bytes of its machine
+  std::string on;       // its machine, where there are several (prepared_step.h: on_machine)
   MemoryParts timeline;
   MemoryParts estimate;
   std::string peak_task;
-  double needs = 0;  // the largest of them (scenarios/step/verdict.h)
-  bool fits = true, fits_cautious = true;
-  bool is_safe() const { return formula && sum(*formula) <= safe_share * capacity; }
+  StageNeed need;  // the larger of them, with its odds (scenarios/step/verdict.h)
 };
 
 struct MemoryReport {
-  std::vector<StageReport> stages;  // per pipeline rank
-  std::string no_formula;           // why there is no closed form; empty: there is one
+  std::vector<StageReport> stages;         // per pipeline rank
+  std::optional<MemoryTerms> closed_form;  // of the first pipeline rank (Fujii et al. 2024)
+  std::string no_closed_form;              // why there is none
   Verdict verdict;
   double step_time_s = 0;              // replayed, as changes are priced
   std::optional<ChangeSearch> search;  // only after a search
-  bool is_safe() const;
 };
 
 // `timeline`: simulated or replayed; for a step with periodic micro-batches also its `periodic` timeline.

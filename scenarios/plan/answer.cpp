@@ -199,11 +199,11 @@ const Description<Answer>& description() {
                of(result_in, &SearchResult::complete))
           .key("legal", "count", "layouts of the space that can be run", of(result_in, &SearchResult::legal))
           .key("too_large", "count",
-               "of these: left out because they need more than memory_share (closed form, or simulated)",
+               "of these: left out because they do not stay below memory_share with 99 % probability",
                of(result_in, &SearchResult::too_large))
           .key("simulated", "count", "of these: simulated, because their bound left a chance",
                of(result_in, &SearchResult::simulated))
-          .key("memory_share", "0..1", "of a GPU's memory that a layout may use",
+          .key("memory_share", "0..1", "of a GPU's memory that a layout may need with 99 % probability",
                [](const Answer& a) { return a.plan.options.memory_share; })
           .list("best", "rows of the table, fastest first", best_in, plan_row_keys())
           .list("pareto", "rows as in best, each with less memory than every faster one", pareto_in, plan_row_keys())

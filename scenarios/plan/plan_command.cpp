@@ -39,25 +39,22 @@ CommandOptions declared_options() {
       .letter('o')
       .value("emit", "TRAINER", "print the winner's launch arguments for megatron or torchtitan")
       .value("memory-share", "SHARE",
-             "share of a GPU's memory that a layout may use, 0..1 (default: the cautious share of cluster.stack, "
-             "else 0.8)")
+             "share of a GPU's memory that a layout may need with 99 % probability, 0..1 (default: 1)")
       .value("top", "N", "rows of the table (default 10)")
       .flag("json", "print only the answer, as JSON, on standard output")
       .json_keys(plan_answers())
       .notes(
-          "0.8 of a GPU's memory is the rule of Fujii et al. 2024 for runs "
-          "that do\n"
-          "not run out of memory. As in `slipway memory`, the largest of closed form, estimate and timeline counts.\n"
+          "Layouts are recommended that fit with a probability of 99 %, by the verdict of `slipway memory`.\n"
           "--emit prints arguments of the winner, or of the first row that the trainer runs as planned.\n"
           "Tables are as wide as COLUMNS or the terminal; settings that all rows share are printed below them.\n"
           "Ctrl-C ends the search and prints the best so far; the exit status is then 1.");
   return options;
 }
 
-// The share of a GPU's memory that layouts may use: the user's, otherwise one that almost never runs out of memory.
-double share_of(const CommandOptions& options, const Scenario& scenario) {
+// The share of a GPU's memory that layouts may need, with recommended_probability.
+double share_of(const CommandOptions& options) {
   const std::optional<std::string> text = options.text("memory-share");
-  if (!text) return scenario.trainer.cautious_share;
+  if (!text) return 1;
   std::size_t used = 0;
   double share = 0;
   try {
@@ -66,7 +63,7 @@ double share_of(const CommandOptions& options, const Scenario& scenario) {
   }
   if (used != text->size() || !(share > 0) || share > 1)
     throw UsageError("--memory-share " + *text + " is no share; allowed: a number above 0 and up to 1");
-  return std::min(share, scenario.trainer.usable_share);  // no more than the verdict of the other commands
+  return share;
 }
 
 void check_kept(const std::vector<std::string>& kept) {
@@ -97,7 +94,7 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   const std::string& path = options.arguments()[0];
   const Scenario scenario = scenario_to_search(path, options.all("set"), options.all("keep"));
   if (trainer) refuse_what_trainer_lacks(scenario, *trainer);
-  search.memory_share = share_of(options, scenario);
+  search.memory_share = share_of(options);
   if (const auto file = options.text("output")) check_output("-o", *file, inputs_of(scenario));
 
   const CatchInterrupts guard;

@@ -136,13 +136,14 @@ int workers_of(const SearchOptions& options) {
 struct Numbers {  // the message of a worker
   bool simulated;
   double step_time_s, mfu, compute_share, bubble_share, exposed_comm_share;
-  double memory_bytes, memory_share, timeline_bytes, timeline_share;
+  double memory_bytes, memory_share, fit_probability, timeline_bytes, timeline_share;
 };
 static_assert(sizeof(Numbers) <= Workers::result_bytes);
 
 Numbers numbers_of(const PricedLayout& row) {
-  return {row.simulated,          row.step_time_s,  row.mfu,          row.compute_share,  row.bubble_share,
-          row.exposed_comm_share, row.memory_bytes, row.memory_share, row.timeline_bytes, row.timeline_share};
+  return {row.simulated,       row.step_time_s,        row.mfu,           row.compute_share,
+          row.bubble_share,    row.exposed_comm_share, row.memory_bytes,  row.memory_share,
+          row.fit_probability, row.timeline_bytes,     row.timeline_share};
 }
 
 }  // namespace
@@ -285,6 +286,7 @@ void Ranking::note_row(std::size_t candidate, const std::byte* result) {
   row.bound_s = row.step_time_s = candidates_[candidate].bound_s;
   row.judged = true;
   row.memory_bytes = numbers.memory_bytes, row.memory_share = numbers.memory_share;
+  row.fit_probability = numbers.fit_probability;
   if (!numbers.simulated) return;
   row.simulated = true;
   refuse_below_bound(row.choice, std::max(row.bound_s, sharp_bounds_[candidate]), numbers.step_time_s);

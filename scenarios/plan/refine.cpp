@@ -295,7 +295,7 @@ bool lower_limits(const std::vector<StageNeed>& needs, double memory_share, cons
   const std::vector<int> now = layers_of_ranks(layers, loads);
   bool all_fit = true;
   for (std::size_t rank = 0; rank < needs.size(); ++rank) {
-    if (needs[rank].bytes <= memory_share * needs[rank].capacity) continue;
+    if (needs[rank].odds.recommended() <= memory_share * needs[rank].capacity) continue;
     all_fit = false;
     loads.most_layers[rank] = std::min(loads.most_layers[rank], now[rank]) - 1;  // falls every round, so the loop ends
   }
@@ -325,7 +325,7 @@ void balance_stages(Scenario& scenario) {
   if (layout.chunks == 1 && !has_unequal_stages(scenario.cluster, layout)) return;
   Scenario paced = scenario;
   set_pace(paced);
-  layout.split_list = balanced_by_time(paced, scenario.trainer.usable_share);
+  layout.split_list = balanced_by_time(paced, 1);
 }
 
 void derive_split(Settings& settings, Scenario& scenario) {

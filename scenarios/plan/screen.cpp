@@ -73,7 +73,7 @@ Screening screen(const Scenario& scenario, const SearchSpace& space, double memo
     stopped = stopped || ((screening.legal & 1023) == 0 && interrupted());
     if (stopped) return;
     try {
-      each_split(choice, space.splits, space.splits ? memory_share : scenario.trainer.usable_share, estimator, note);
+      each_split(choice, space.splits, space.splits ? memory_share : 1, estimator, note);
     } catch (const std::invalid_argument& reason) {  // no fabric joins these ranks
       if (refusal.empty()) refusal = reason.what();
     }

@@ -172,25 +172,21 @@ void note(const StepMetrics& step, PricedLayout& row) {
   row.exposed_comm_share = step.exposed_comm_share;
 }
 
-void note_verdict(const Scenario& one, PricedLayout& row) {
-  const Verdict verdict = verdict_of(one);
+void note_verdict(const Verdict& verdict, PricedLayout& row) {
   row.judged = true;
-  row.memory_bytes = verdict.bytes;
-  row.memory_share = verdict.share() * one.trainer.usable_share;  // of the GPU
+  row.memory_bytes = verdict.odds.recommended();
+  row.memory_share = row.memory_bytes / verdict.capacity;
+  row.fit_probability = verdict.probability;
 }
 
 void note_timeline(const SimulatedStep& step, const Scenario& scenario, PricedLayout& row) {
-  const std::vector<RankMemory> ranks =
-      memory_timeline(step.prepared.graph, step.simulation.timeline, periodic_of(step));
-  const std::vector<double> capacities = memory_capacities(scenario);
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    if (ranks[rank].peak <= row.timeline_share * capacities[rank]) continue;
-    row.timeline_bytes = ranks[rank].peak;
-    row.timeline_share = ranks[rank].peak / capacities[rank];
+  const std::vector<StageMemory> stages = stage_memory(step.prepared, step.simulation.timeline, periodic_of(step));
+  for (const StageMemory& stage : stages) {
+    if (stage.use.peak <= row.timeline_share * stage.capacity) continue;
+    row.timeline_bytes = stage.use.peak;
+    row.timeline_share = stage.use.peak / stage.capacity;
   }
-  if (row.timeline_share <= row.memory_share) return;
-  row.memory_bytes = row.timeline_bytes;
-  row.memory_share = row.timeline_share;
+  if (row.timeline_share > 0) note_verdict(verdict_of(scenario, stage_needs(scenario, on_timeline(stages))), row);
 }
 
 void note_simulation(const Scenario& one, PricedLayout& row) {
@@ -218,7 +214,7 @@ PricedLayout price_if_it_fits(const Scenario& scenario, const Step& choice, doub
   PricedLayout row;
   row.choice = choice;
   row.choice.layout = one.step.layout;  // as it is balanced
-  note_verdict(one, row);
+  note_verdict(verdict_of(one), row);
   if (row.memory_share <= memory_share) note_simulation(one, row);
   return row;
 }

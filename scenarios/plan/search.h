@@ -54,10 +54,11 @@ struct PricedLayout {
   bool simulated = false;  // or else step_time_s is the bound, and the timeline and all shares of time are 0
   double step_time_s = 0, mfu = 0;
   double compute_share = 0, bubble_share = 0, exposed_comm_share = 0;
-  // As `slipway memory` judges it (scenarios/step/verdict.h), of the pipeline rank with the largest share of its GPU:
-  // the timeline counts once it was simulated. Only a lower bound where the layout was never judged.
+  // As `slipway memory` judges it (scenarios/step/verdict.h), of the pipeline rank that is least likely to fit: what 99 %
+  // of needs stay below. The timeline counts once it was simulated. Only a lower bound where it was never judged.
   bool judged = false;
   double memory_bytes = 0, memory_share = 0;
+  double fit_probability = 0;
   double timeline_bytes = 0, timeline_share = 0;  // simulated peak of the fullest rank
 };
 // Within the share.
@@ -75,7 +76,7 @@ struct SearchProgress {
 
 struct SearchOptions {
   int best = 10;            // rows
-  double memory_share = 1;  // of a GPU's memory that a layout may use
+  double memory_share = 1;  // of a GPU's memory that a layout may need with recommended_probability
   int workers = 0;          // 0: one a core
   std::function<void(const SearchProgress&)> progress;
   int columns = 0;  // of the tables; 0: as many as they need

@@ -83,8 +83,9 @@ const Description<PlanRow>& plan_row_keys() {
           .column("recompute")
           .key("bound_s", "s", "lower bound of the step", of(priced_in, &PricedLayout::bound_s))
           .key("memory_bytes", "bytes",
-               "the largest of what `slipway memory` knows, of the fullest pipeline rank; a lower bound where the row "
-               "was not simulated",
+               "what 99 % of needs stay below, of the pipeline rank that is least likely to fit; a lower bound where "
+               "the "
+               "row was never judged",
                [](const PlanRow& row) { return std::round(row.priced.memory_bytes); })
           .key("memory_share", "0..1", "of that rank's GPU", of(priced_in, &PricedLayout::memory_share))
           .wide_column("memory",
@@ -92,6 +93,8 @@ const Description<PlanRow>& plan_row_keys() {
                          return readable_bytes(row.priced.memory_bytes) + " (" +
                                 readable_share(row.priced.memory_share) + ")";
                        })
+          .key("fit_probability", "0..1", "as in `slipway memory`; 0 where the row was never judged",
+               of(priced_in, &PricedLayout::fit_probability))
           .key("step_time_s", "s", "as in simulate; this and all below are present where the row was simulated",
                of(priced_in, &PricedLayout::step_time_s))
           .column("step", readable_seconds)
@@ -284,7 +287,7 @@ std::string refinement_text(const Scenario& scenario, const SearchResult& result
 
 std::string excluded_text(const SearchResult& result, const SearchOptions& options) {
   if (result.too_large == 0) return "";
-  std::string text = fmt::format("\n{} more than {} of a GPU's memory and {} left out.",
+  std::string text = fmt::format("\n{} more than {} of a GPU's memory with 99 % probability and {} left out.",
                                  counted(result.too_large, "layout") + (result.too_large == 1 ? " needs" : " need"),
                                  readable_share(options.memory_share), result.too_large == 1 ? "is" : "are");
   const PricedLayout& row = *result.best_too_large;

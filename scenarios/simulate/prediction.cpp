@@ -6,7 +6,6 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "models/memory/closed_form.h"
 #include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/answers/training_words.h"
@@ -130,22 +129,20 @@ struct StageRow {
   int stage = 0;
   const StageMemory& memory;
   const StageNeed* need = nullptr;  // null: judged by the timeline alone
-  double usable_share = 1;
 
   double part(MemoryPart which) const { return memory.use.parts[which]; }
-  bool fits() const { return need ? need->bytes <= usable_share * memory.capacity : memory.fits(); }
+  bool fits() const { return need ? need->fits() : memory.fits(); }
 };
 
-std::vector<StageRow> stage_rows(const std::vector<StageMemory>& memory, const std::vector<StageNeed>& needs,
-                                 double usable_share) {
+std::vector<StageRow> stage_rows(const std::vector<StageMemory>& memory, const std::vector<StageNeed>& needs) {
   std::vector<StageRow> rows;
   for (std::size_t stage = 0; stage < memory.size(); ++stage)
-    rows.push_back({static_cast<int>(stage), memory[stage], needs.empty() ? nullptr : &needs[stage], usable_share});
+    rows.push_back({static_cast<int>(stage), memory[stage], needs.empty() ? nullptr : &needs[stage]});
   return rows;
 }
 
 std::vector<StageRow> rows_in(const Answer& answer) {
-  return stage_rows(answer.prediction.memory, answer.prediction.needs, answer.prepared.scenario.trainer.usable_share);
+  return stage_rows(answer.prediction.memory, answer.prediction.needs);
 }
 
 // Unreduced gradients and gathered weights live as long as activations, and are shown where there are any.
@@ -174,7 +171,7 @@ Description<StageRow> stage_keys() {
       .if_any()
       .only_column("gathered weights", some(MemoryPart::gathered_weights))
       .if_any()
-      .only_column("needs", [](const StageRow& row) { return row.need ? readable_bytes(row.need->bytes) : "-"; })
+      .only_column("needs", [](const StageRow& row) { return row.need ? readable_bytes(row.need->odds.bytes) : "-"; })
       .if_any()
       .key("memory_capacity_bytes", "bytes", "list, one per pipeline rank: memory of that rank's machine",
            whole([](const StageRow& row) { return row.memory.capacity; }))
@@ -184,10 +181,23 @@ Description<StageRow> stage_keys() {
       .key("peak_task", "text", "list, one per pipeline rank: label of the task during which the peak occurs",
            [](const StageRow& row) { return row.memory.use.peak_task; })
       .column("peaks in")
-      .key("needed_memory_bytes", "bytes",
-           "list, one per pipeline rank: the largest of the timeline's peak, the closed form (with a trainer's own "
-           "constants without it) and the estimate of `slipway memory`",
-           [](const StageRow& row) { return row.need ? std::optional(std::llround(row.need->bytes)) : std::nullopt; })
+      .key(
+          "needed_memory_bytes", "bytes",
+          "list, one per pipeline rank: median of what it needs, the larger of the timeline's peak and the estimate of "
+          "`slipway memory`",
+          [](const StageRow& row) {
+            return row.need ? std::optional(std::llround(row.need->odds.bytes)) : std::nullopt;
+          })
+      .else_null()
+      .key("needed_memory_least_bytes", "bytes", "list, one per pipeline rank: 5 % of needs are below it",
+           [](const StageRow& row) {
+             return row.need ? std::optional(std::llround(row.need->odds.least())) : std::nullopt;
+           })
+      .else_null()
+      .key("needed_memory_most_bytes", "bytes", "list, one per pipeline rank: 5 % of needs are above it",
+           [](const StageRow& row) {
+             return row.need ? std::optional(std::llround(row.need->odds.most())) : std::nullopt;
+           })
       .else_null();
 }
 
@@ -219,10 +229,11 @@ const Description<Answer>& description() {
           .key("exposed_comm_s", "s", "exposed communication of one step, mean over ranks",
                of(step_in, &StepMetrics::exposed_comm_s))
           .lists(rows_in, stage_keys())
-          .key("fits", "bool", "needed_memory_bytes <= what a process gets of the GPU's memory, on every rank",
-               of(prediction_in, &Prediction::fits))
+          .key("fit_probability", "0..1", "of fitting, on the rank that is least likely to",
+               [](const Answer& a) { return a.prediction.verdict.probability; })
+          .key("fits", "bool", "more likely than not, on every rank", of(prediction_in, &Prediction::fits))
           .column("fits", yes_no)
-          .key("fits_cautious", "bool", "the same within the trainer's cautious share of every GPU, 0.8 of the book",
+          .key("fits_cautious", "bool", "with a probability of at least 99 %",
                [](const Answer& a) { return a.prediction.verdict.fits_cautious; })
           .key("ranks", "count", "GPUs (or CPU ranks) of the layout",
                [](const Answer& a) { return rank_count(a.prepared.scenario.step.layout); })
@@ -320,19 +331,14 @@ std::string tasks_text(const PreparedStep& prepared, const Prediction& predictio
 
 std::string verdict_text(const PreparedStep& prepared, const Prediction& prediction) {
   const Verdict& verdict = prediction.verdict;
-  return fmt::format(
-      "  Pipeline rank {} is fullest and needs {} of {} ({}), the largest value of `slipway memory`, {};\n "
-      "cautiously, up to {}: {}.\n",
-      verdict.fullest, readable_bytes(verdict.bytes), readable_bytes(verdict.usable), readable_share(verdict.share()),
-      way_text(prepared.scenario, verdict.way), readable_share(prepared.scenario.trainer.cautious_share),
-      verdict.fits_cautious ? "fits" : "does not fit");
+  return fmt::format("  Pipeline rank {} is least likely to fit. It needs {},\n  {}.\n", verdict.fullest,
+                     odds_text(verdict, ""), way_text(prepared.scenario, verdict.way));
 }
 
 }  // namespace
 
-std::string memory_text(const std::vector<StageMemory>& memory, const std::vector<StageNeed>& needs,
-                        double usable_share) {
-  return aligned_table(stage_keys().table(stage_rows(memory, needs, usable_share)), "  ");
+std::string memory_text(const std::vector<StageMemory>& memory, const std::vector<StageNeed>& needs) {
+  return aligned_table(stage_keys().table(stage_rows(memory, needs)), "  ");
 }
 
 std::string report_text(const PreparedStep& prepared, const Prediction& prediction) {
@@ -344,8 +350,8 @@ std::string report_text(const PreparedStep& prepared, const Prediction& predicti
   text += basis_text(prediction.basis) + shares_text(step) + "\n" + filling_text(prepared);
   if (prediction.degradation) text += degradation_text(*prediction.degradation);
   text += fmt::format("Memory, the fullest rank of each pipeline rank (fits: {}):\n", yes_no(prediction.fits())) +
-          memory_text(prediction.memory, prediction.needs, prepared.scenario.trainer.usable_share) + "\n" +
-          verdict_text(prepared, prediction) + closed_form_text(prepared, prediction.memory[0]) + "\n";
+          memory_text(prediction.memory, prediction.needs) + "\n" + verdict_text(prepared, prediction) +
+          closed_form_text(prepared, prediction.memory[0]) + "\n";
   const bool window = prepared.graph.window > 1;
   const std::string unit = window ? "window" : "step";
   text += fmt::format("One {}{} alone takes {}. {}{}{} a {}, {} simulated in {}.\n\n", unit,
@@ -356,39 +362,10 @@ std::string report_text(const PreparedStep& prepared, const Prediction& predicti
   return text;
 }
 
-namespace {
-
-MemoryInput closed_form_input(const PreparedStep& prepared) {
-  const Layout& layout = prepared.graph.step.layout;
-  MemoryInput input = memory_input(prepared.graph.step.model, prepared.graph.shape());
-  input.pipeline = layout.pipeline;
-  input.data = layout.data;
-  input.chunks = layout.chunks;
-  input.micro_batches = micro_batches_of(prepared);
-  input.zero = layout.zero;
-  input.gradient_dtype = prepared.graph.step.gradient_dtype;
-  input.recompute = prepared.graph.step.recompute;
-  double layers = 0;  // on the first pipeline rank, without embedding and head
-  for (std::size_t stage = 0; stage < prepared.graph.stages.size();
-       stage += static_cast<std::size_t>(layout.pipeline)) {
-    layers += prepared.graph.stages[stage].last - prepared.graph.stages[stage].first;
-  }
-  input.layers_on_first_stage = layers - 1 - (layout.pipeline == 1 ? 1 : 0);
-  return input;
-}
-
-}  // namespace
-
 std::string closed_form_text(const PreparedStep& prepared, const StageMemory& first) {
-  const std::string& schedule = prepared.scenario.step.schedule;
-  if (prepared.scenario.step.actions) return "";  // has an order of its own
-  if (schedule != "1f1b" && schedule != "interleaved-1f1b") return "";
-  MemoryTerms terms;
-  try {
-    terms = closed_form_memory(closed_form_input(prepared));
-  } catch (const std::invalid_argument&) {
-    return "";  // another model family, without a formula
-  }
+  const std::optional<MemoryTerms> described = closed_form_of(prepared.scenario);
+  if (!described) return "";
+  const MemoryTerms& terms = *described;
   const auto row = [](const char* name, double formula, double timeline) {
     return std::vector<std::string>{name, readable_bytes(formula), readable_bytes(timeline)};
   };

@@ -39,7 +39,7 @@ struct Prediction {
   StepMetrics step;
   double tokens_per_s = 0;
   std::vector<StageMemory> memory;  // per pipeline rank
-  std::vector<StageNeed> needs;     // per pipeline rank: the largest of timeline, closed form and estimate
+  std::vector<StageNeed> needs;     // per pipeline rank: the larger of timeline and estimate, with its odds
   Verdict verdict;
   bool fits() const { return verdict.fits; }
   std::optional<TrainingCost> training;
@@ -67,8 +67,7 @@ std::vector<Violation> memory_violations(const PreparedStep& prepared, const Tim
 
 std::string report_text(const PreparedStep& prepared, const Prediction& prediction);
 // `needs`: adds the need of each pipeline rank and whether it fits. Empty: judges the timeline alone.
-std::string memory_text(const std::vector<StageMemory>& memory, const std::vector<StageNeed>& needs = {},
-                        double usable_share = 1);
+std::string memory_text(const std::vector<StageMemory>& memory, const std::vector<StageNeed>& needs = {});
 // The timeline's input to the verdict, per pipeline rank.
 std::vector<OnTimeline> on_timeline(const std::vector<StageMemory>& memory);
 // The first pipeline rank's memory term by term beside the closed form of Fujii et al. 2024. Empty without a closed

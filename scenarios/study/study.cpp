@@ -27,7 +27,7 @@ void add_memory(const Prediction& prediction, StudyMetrics& metrics) {
     share = stage.use.peak / stage.capacity;
     metrics.peak_memory_bytes = stage.use.peak;
   }
-  metrics.needed_memory_bytes = std::round(prediction.verdict.bytes);
+  metrics.needed_memory_bytes = std::round(prediction.verdict.odds.bytes);
   metrics.fits = prediction.fits() ? 1 : 0;
 }
 

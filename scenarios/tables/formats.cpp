@@ -1,8 +1,11 @@
 #include "scenarios/tables/formats.h"
 
+#include "scenarios/files/embedded_files.h"
+
 #include <algorithm>
 #include <cmath>
 #include <istream>
+#include <sstream>
 #include <stdexcept>
 
 namespace slipway::scenarios {
@@ -188,6 +191,18 @@ void check_row(const PublishedRow& row) {
     throw CellError("the model has more than " + std::to_string(most_layers) + " layers");
   if (row.status == RowStatus::ok && !(row.step_s > 0 && std::isfinite(row.step_s)))
     throw CellError("status is ok but its figures give no step time above 0");
+}
+
+const std::vector<PublishedRow>& published_rows() {
+  static const std::vector<PublishedRow> all = [] {
+    std::vector<PublishedRow> rows;
+    for (const EmbeddedFile& file : embedded_tables()) {
+      std::istringstream in{std::string(file.text)};
+      for (PublishedRow& row : read_table(in, std::string(file.path)).rows) rows.push_back(std::move(row));
+    }
+    return rows;
+  }();
+  return all;
 }
 
 }  // namespace slipway::scenarios

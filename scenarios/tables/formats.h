@@ -64,4 +64,7 @@ void set_batch(PublishedRow& row, std::int64_t global_batch);
 // Throws CellError for shapes that a parser accepts but no trainer could run: degrees that do not divide heads or GPUs.
 void check_row(const PublishedRow& row);
 
+// The rows of the tables of the study folders, which the program contains.
+const std::vector<PublishedRow>& published_rows();
+
 }  // namespace slipway::scenarios

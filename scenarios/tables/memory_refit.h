@@ -1,7 +1,10 @@
-// The memory constants of one trainer on one machine, fitted again without some of the rows (as refit.h does for
-// times). It fits to verdicts of runs that fitted or ran out of memory, and to measured peaks. Guarded by
-// tests/scenarios/memory_refit_test.cpp: the bars of the published tables, and that a row left out does not move its
-// own prediction.
+// The shared memory constants, fitted again to all published runs but some: how well a verdict does on runs that no fit
+// has seen. Runs of all other trainers stay in the fit.
+//
+//   published runs − those left out ──fit_memory──► constants ──► prediction of those left out
+//
+// Guarded by tests/scenarios/memory_refit_test.cpp: the bars of the published tables, and that a row left out does not
+// move its own prediction.
 #pragma once
 
 #include <optional>
@@ -12,26 +15,24 @@
 
 namespace slipway::scenarios {
 
-class MemoryRefit {
- public:
-  // `rows`: of one trainer on one machine, each of which fitted or ran out of memory; not empty. Throws
-  // std::invalid_argument as price() does, or when the trainer has no memory constants for the machine.
-  explicit MemoryRefit(const std::vector<const PublishedRow*>& rows);
-
-  // The prediction of each row by a fit without the rows of its part; unset where no other part has rows.
-  std::vector<std::optional<MemoryPrice>> left_out(const std::vector<int>& parts) const;
-  // The fit on all rows, which gives a stack profile its values.
-  MemoryFit all() const { return fit_memory(runs_, *memory_); }
-  const StackMemory& memory() const { return *memory_; }
-  const std::vector<MemoryRun>& runs() const { return runs_; }
-
- private:
-  const StackMemory* memory_;
-  std::vector<MemoryRun> runs_;
-};
-
 // True for a row that fitted or ran out of memory.
 bool has_memory_result(const PublishedRow& row);
-bool has_memory_constants(const PublishedRow& row);
+
+class MemoryRefit {
+ public:
+  // `rows`: each of which fitted or ran out of memory. `others`: what the fit sees besides; rows of the same trainer and
+  // group as one of `rows` are taken for the same runs and not counted twice. Rows that cannot be priced are left out.
+  MemoryRefit(const std::vector<const PublishedRow*>& rows, const std::vector<PublishedRow>& others);
+
+  // The prediction of each row by a fit without the rows of its part; unset where it cannot be priced.
+  std::vector<std::optional<MemoryPrice>> left_out(const std::vector<int>& parts) const;
+  // The fit on all rows, and how many they are.
+  PooledMemory all() const;
+  std::size_t runs() const;
+
+ private:
+  std::vector<std::optional<MemoryRun>> runs_;
+  std::vector<MemoryRun> others_;
+};
 
 }  // namespace slipway::scenarios

@@ -1,7 +1,7 @@
 // The prediction of a run that somebody measured: step time, memory, verdict; or why there is none.
 //
 //   row ──► StepWork ──► TimeModel::seconds(constants of the row's trainer on its machine)   step_s
-//       └─► MemoryInput ──► StageTerms ──► MemoryConstants of the same                       fits, fits_cautious
+//       └─► Step ──► StageTerms ──► shared constants, facts of the trainer                   odds, fits, fits_cautious
 //
 // Nothing measured in the row enters its price.
 // Guarded by tests/scenarios/price_test.cpp.
@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "models/memory/memory_price.h"
+#include "models/memory/memory_odds.h"
 #include "models/trainers/stack.h"
 #include "scenarios/tables/published_row.h"
 

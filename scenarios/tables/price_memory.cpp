@@ -5,85 +5,83 @@
 #include <stdexcept>
 
 #include "models/trainers/stack.h"
+#include "scenarios/language/load_memory.h"
 #include "scenarios/language/load_stack.h"
 #include "scenarios/tables/price.h"
+#include "schedules/memory/counted_memory.h"
 
 namespace slipway::scenarios {
 namespace {
 
-MemoryInput memory_input_of(const PublishedRow& row) {
-  MemoryInput input = memory_input(row.step.model, work_shape(row.step));
-  input.pipeline = row.step.layout.pipeline;
-  input.data = row.shard_group > 0 ? std::min(row.shard_group, row.step.layout.data)
-                                   : row.step.layout.data;  // the rest hold the same
-  input.chunks = row.step.layout.chunks;
-  input.micro_batches = micro_batches_of(row.step);
-  input.zero = row.step.layout.zero;
-  input.gradient_dtype = row.step.gradient_dtype;
-  input.recompute = row.step.recompute;
-  return input;
-}
-
 // Where stages do not divide the layers, the first ones have a layer more.
-std::vector<double> equal_layers(const MemoryInput& input) {
-  if (input.pipeline > input.layers) throw std::invalid_argument("it has more pipeline stages than layers");
-  const std::int64_t each = input.layers / input.pipeline, more = input.layers % input.pipeline;
-  std::vector<double> layers;
-  for (int stage = 0; stage < input.pipeline; ++stage)
-    layers.push_back(static_cast<double>(each + (stage < more ? 1 : 0)));
-  return layers;
+std::vector<int> equal_layers(int layers, int stages) {
+  if (stages > layers) throw std::invalid_argument("it has more pipeline stages than layers");
+  std::vector<int> each(stages, layers / stages);
+  for (int stage = 0; stage < layers % stages; ++stage) ++each[stage];
+  return each;
 }
 
 // nanotron closes stage r when it has dealt out (r + 1)/p of all FLOPs, the head's counted in layers; some
 // stages may stay empty.
-std::vector<double> layers_by_cost(const MemoryInput& input) {
-  const auto all = static_cast<double>(input.layers);
-  const double h = static_cast<double>(input.hidden), f = static_cast<double>(input.ffn);
-  const double head = static_cast<double>(input.vocab) * h / (4 * h * h + 3 * h * f);
-  std::vector<double> layers;
-  double before = 0;
-  for (int stage = 1; stage <= input.pipeline; ++stage) {
-    const double share = (all + head) * stage / input.pipeline;
-    const double end = stage < input.pipeline ? std::min(all, std::ceil(share - 1e-9)) : all;
-    layers.push_back(end - before);
+std::vector<int> layers_by_cost(const Model& model, int layers, int stages) {
+  const Block& layer = model.runs[1].block;
+  const double h = static_cast<double>(layer.hidden), f = static_cast<double>(layer.ffn);
+  const double head = static_cast<double>(model.runs[0].block.vocab) * h / (4 * h * h + 3 * h * f);
+  std::vector<int> each;
+  int before = 0;
+  for (int stage = 1; stage <= stages; ++stage) {
+    const double share = (layers + head) * stage / stages;
+    const int end = stage < stages ? std::min(layers, static_cast<int>(std::ceil(share - 1e-9))) : layers;
+    each.push_back(end - before);
     before = end;
   }
-  return layers;
+  return each;
 }
 
-// This follows from the peaks that nanotron's runs reserved: where the run's own all-reduce test reached 440 GB/s
-// (another environment; the median of the tests is 457 there, 423 elsewhere), layers keep gathered inputs
-// on any number of stages; elsewhere only on more than two, since the repair of the pipeline.
-Gathered usually_gathered_by_nanotron(const PublishedRow& row) {
-  return row.fixed_pipeline ? Gathered::half_on_many_stages : Gathered::none;
+// The row's step as its trainer runs it. Memory does not change with more micro-batches than a pipeline holds.
+Step step_for_memory(const PublishedRow& row) {
+  Step step = row.step;
+  Layout& layout = step.layout;
+  if (row.shard_group > 0) layout.data = std::min(row.shard_group, layout.data);  // the rest hold the same
+  const int micro_batches = micro_batches_of(row.step);
+  const int most = layout.chunks > 1 ? 4 * layout.pipeline : layout.pipeline + 1;
+  step.global_batch = std::min(micro_batches, most) * step.micro_batch * layout.data;
+  layout.sequence_parallel = layout.sequence_parallel && layout.tensor > 1;
+  step.schedule = layout.chunks > 1 ? "interleaved-1f1b" : "1f1b";
+  return step;
 }
 
-// The test is a result of the run: a fit to other rows' peaks may know it, the row's own prediction may not.
+std::vector<int> layers_of(const PublishedRow& row) {
+  const auto layers = static_cast<int>(blocks_of(row.step.model).size()) - 2;
+  const int stages = row.step.layout.pipeline * row.step.layout.chunks;
+  return row.trainer == "nanotron" ? layers_by_cost(*row.step.model, layers, stages) : equal_layers(layers, stages);
+}
+
+// This follows from the peaks that nanotron's runs reserved: since the repair of the pipeline, layers keep gathered inputs
+// only on more than two stages. Runs of a second environment, which only their own all-reduce test shows, keep them on any
+// number of stages: no prediction knows that.
 Gathered gathered_by_nanotron(const PublishedRow& row) {
-  constexpr double faster_environment = 440e9;
-  if (!(row.all_reduce_bytes_per_s > 0)) return Gathered::unknown;
-  if (row.all_reduce_bytes_per_s > faster_environment) return Gathered::all;
-  return usually_gathered_by_nanotron(row);
+  return row.fixed_pipeline ? Gathered::half_on_many_stages : Gathered::none;
 }
 
 }  // namespace
 
 MemoryRun memory_run_of(const PublishedRow& row) {
-  const MemoryInput input = memory_input_of(row);
-  const bool nanotron = row.trainer == "nanotron";
-  const std::vector<double> layers = nanotron ? layers_by_cost(input) : equal_layers(input);
   MemoryRun run;
-  run.stages = closed_form_stages(input, layers, layers.size() - 1);
+  run.trainer = row.trainer;
+  run.machine = row.machine;
+  if (const Stack* stack = built_in_stack(row.trainer)) run.facts = stack->memory;
+  run.stages = counted_memory(step_for_memory(row), {.executor = false, .layers = layers_of(row)});
   run.capacity_bytes = machine_of(row).memory_bytes;
   run.fitted = row.status == RowStatus::ok;
   run.reserved_bytes = row.reserved_bytes;
-  if (nanotron) run.gathered = gathered_by_nanotron(row), run.usual = usually_gathered_by_nanotron(row);
+  if (row.trainer == "nanotron") run.gathered = gathered_by_nanotron(row);
   return run;
 }
 
 MemoryConstants memory_constants_of(const PublishedRow& row) {
   const Stack* stack = built_in_stack(row.trainer);
-  return stack == nullptr ? MemoryConstants{} : memory_constants(*stack, row.machine);
+  return constants_of(built_in_memory(), row.trainer, row.machine, stack == nullptr ? MemoryFacts{} : stack->memory);
 }
 
 }  // namespace slipway::scenarios

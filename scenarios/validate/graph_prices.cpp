@@ -8,6 +8,7 @@
 #include "scenarios/language/load_stack.h"
 #include "scenarios/memory/changes.h"
 #include "scenarios/plan/ranking.h"
+#include "scenarios/tables/price_memory.h"
 #include "schedules/step/action.h"
 
 namespace slipway::scenarios {
@@ -52,8 +53,8 @@ Scenario scenario_of(const PublishedRow& row) {
   scenario.cluster.fabrics = default_fabrics(scenario.cluster.groups);
   if (const Stack* stack = built_in_stack(row.trainer); stack != nullptr && time_on(*stack, row.machine) != nullptr) {
     scenario.stack = *stack;
-    scenario.trainer = memory_constants(*stack, row.machine);
   }
+  scenario.trainer = memory_constants_of(row);
   scenario.step = step_of(row);
   derive_step(scenario);
   return scenario;

@@ -105,7 +105,8 @@ const Description<ScoreSet>& score_keys() {
           .list("regret_tables", "one object per table of alternatives", &ScoreSet::regrets, regret_keys())
           .object("oom", "verdicts on rows of status ok and OOM, all versions of the trainer", &ScoreSet::oom,
                   confusion_keys())
-          .object("oom_cautious", "the same for the cautious verdict", &ScoreSet::oom_cautious, confusion_keys())
+          .object("oom_cautious", "the same for layouts that fit with a probability of at least 99 %",
+                  &ScoreSet::oom_cautious, confusion_keys())
           .listed_elsewhere()
           .object("allocated",
                   "predicted weights, gradients, optimizer and tables against what was allocated after a step",
@@ -212,7 +213,7 @@ std::string memory_text(const Validation& validation) {
   std::vector<std::vector<std::string>> bytes{{"bytes", "n", "after a step: MAPE", "median", "peak: MAPE", "median"}};
   const auto add = [&](const std::string& name, const ScoreSet& each) {
     lines.push_back(verdict_line(name, each.oom));
-    lines.push_back(verdict_line("  cautious", each.oom_cautious));
+    lines.push_back(verdict_line("  at 99 %", each.oom_cautious));
     if (each.reserved.priced > 0)
       bytes.push_back({name, std::to_string(each.reserved.priced), percent(each.allocated.mape),
                        percent(each.allocated.median_ape), percent(each.reserved.mape),

@@ -4,7 +4,6 @@
 
 #include <map>
 
-#include "scenarios/tables/memory_refit.h"
 #include "scenarios/validate/refit.h"
 
 namespace slipway::scenarios {
@@ -30,25 +29,6 @@ std::string time_text(const std::string& machine, const std::vector<RefitRow>& r
   return text;
 }
 
-std::string memory_text(const std::string& machine, const std::vector<const PublishedRow*>& rows,
-                        const std::string& file) {
-  const MemoryRefit refit(rows);
-  const MemoryFit fit = refit.all();
-  const StackMemory& memory = refit.memory();
-  std::string text =
-      heading(machine, rows.size(), file) + fmt::format("    width: {}\n    scale: {}\n", memory.width, memory.scale);
-  for (std::size_t i = 0; i < memory.sources.size(); ++i) {
-    const StackConstant& constant = memory.sources[i];
-    if (constant.source.empty()) continue;  // a book value
-    // Values that are not fitted keep their digits.
-    const std::string_view name = memory_parameters()[i].name;
-    text += constant.spread > 0 ? constant_text(name, fit.values[i], constant)
-                                : fmt::format("    {}: {{value: {}, prior: {}, source: \"{}\"}}\n", name,
-                                              constant.value, constant.prior, constant.source);
-  }
-  return text;
-}
-
 // Groups rows by trainer and machine.
 template <typename Row>
 using Sets = std::map<std::pair<std::string, std::string>, std::vector<Row>>;
@@ -56,25 +36,18 @@ using Sets = std::map<std::pair<std::string, std::string>, std::vector<Row>>;
 }  // namespace
 
 std::string fitted_constants_text(const std::vector<Validation>& validations) {
-  std::map<std::string, std::string> times, memories;
+  std::map<std::string, std::string> times;
   for (const Validation& validation : validations) {
     Sets<RefitRow> timed;
-    Sets<const PublishedRow*> judged;
     for (const RowResult& result : validation.rows) {
       const auto key = std::pair(result.row->trainer, result.row->machine);
       if (result.exclusion == Exclusion::none && result.price.step_s > 0) timed[key].push_back({result.row, true});
-      if (result.price.memory && has_memory_result(*result.row) && has_memory_constants(*result.row))
-        judged[key].push_back(result.row);
     }
     const std::string& file = validation.table->file;
     for (const auto& [key, rows] : timed) times[key.first] += time_text(key.second, rows, file);
-    for (const auto& [key, rows] : judged) memories[key.first] += memory_text(key.second, rows, file);
   }
   std::string text;
-  for (const auto& [trainer, section] : times) {
-    text += "# " + trainer + "\ntime:\n" + section;
-    if (memories.contains(trainer)) text += "memory:\n" + memories[trainer];
-  }
+  for (const auto& [trainer, section] : times) text += "# " + trainer + "\ntime:\n" + section;
   return text;
 }
 

@@ -11,6 +11,7 @@
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/files/files.h"
 #include "scenarios/validate/graph_prices.h"
+#include "scenarios/validate/memory_text.h"
 #include "scenarios/validate/pooled.h"
 #include "scenarios/validate/report.h"
 #include "scenarios/validate/stack_text.h"
@@ -38,6 +39,8 @@ CommandOptions declared_options() {
       .json_keys(validate_answers())
       .flag("json", "print the scores as JSON and nothing else (`slipway list json-keys`)")
       .value("constants", "FILE", "write the constants of step time fitted to all scored rows, as a stack profile")
+      .value("memory-constants", "FILE",
+             "write the memory constants of all trainers, fitted to the published runs and these tables")
       .value("rows", "FILE", "write every row, its prediction and its verdict as CSV")
       .notes(
           "A table is recognised by its header (`slipway list tables`). Measured values never enter a\n"
@@ -114,7 +117,7 @@ void write_rows(const std::string& path, const std::vector<Validation>& validati
       std::vector<std::string> fields = slipway_fields(*result.row);
       fields.push_back(number_text(result.price.step_s));
       for (const double seconds : result.left_out_s) fields.push_back(number_text(seconds));
-      fields.push_back(result.price.memory ? number_text(result.price.memory->peak_bytes) : "");
+      fields.push_back(result.price.memory ? number_text(result.price.memory->odds.bytes) : "");
       for (const bool MemoryPrice::*verdict : {&MemoryPrice::fits, &MemoryPrice::fits_cautious})
         fields.push_back(!result.price.memory ? "" : (*result.price.memory).*verdict ? "true" : "false");
       fields.push_back(result.price.cannot);
@@ -152,7 +155,7 @@ int validate_command(const std::vector<std::string>& args, std::ostream& out, st
   const bool formula = !engine;
   if (!formula && options.has("refit"))
     throw UsageError("--refit fits the constants of a formula; leave it or --engine out");
-  for (const char* output : {"rows", "constants"})
+  for (const char* output : {"rows", "constants", "memory-constants"})
     if (const auto path = options.text(output)) check_output(std::string("--") + output, *path, paths);
   for (const char* other : {"refit", "engine", "constants"})
     if (options.has("pooled") && options.has(other))
@@ -174,6 +177,11 @@ int validate_command(const std::vector<std::string>& args, std::ostream& out, st
   if (const auto path = options.text("constants")) {
     OutputFile file(*path);
     file.stream() << fitted_constants_text(validations);
+    file.commit();
+  }
+  if (const auto path = options.text("memory-constants")) {
+    OutputFile file(*path);
+    file.stream() << memory_constants_text(tables);
     file.commit();
   }
   if (options.has("json")) {

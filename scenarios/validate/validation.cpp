@@ -56,7 +56,7 @@ TimePair time_pair(const RowResult& result, std::optional<Left> way) {
 void refit_memory(std::vector<RowResult*>& results) {
   std::vector<const PublishedRow*> rows;
   for (const RowResult* result : results) rows.push_back(result->row);
-  const MemoryRefit fit(rows);
+  const MemoryRefit fit(rows, published_rows());
   for (const auto& [way, name] : left_names) {
     const auto prices = fit.left_out(parts_of(rows, way));
     for (std::size_t i = 0; i < results.size(); ++i)
@@ -113,9 +113,10 @@ void score_regret(const std::vector<const RowResult*>& rows, std::optional<Left>
     if (!choosable(*result) || !(result->peak_flops > 0)) continue;
     const double seconds = predicted_seconds(*result, way);
     const bool ran = result->row->status == RowStatus::ok;
-    tables[result->row->table].push_back({seconds > 0 ? mfu_of(*result->row, seconds, result->peak_flops) : 0,
-                                          !predicted_memory(*result, way) || predicted_memory(*result, way)->fits,
-                                          ran ? mfu_of(*result->row, result->row->step_s, result->peak_flops) : 0});
+    tables[result->row->table].push_back(
+        {seconds > 0 ? mfu_of(*result->row, seconds, result->peak_flops) : 0,
+         !predicted_memory(*result, way) || predicted_memory(*result, way)->fits_cautious,
+         ran ? mfu_of(*result->row, result->row->step_s, result->peak_flops) : 0});
   }
   for (const auto& [name, candidates] : tables) {
     const auto measured =
@@ -146,10 +147,10 @@ Validation validate(const PublishedTable& table, bool refit_too) {
     if (choosable(result) && result.price.step_s > 0)
       sets[{result.row->trainer, result.row->machine}].push_back(&result);
   for (auto& [key, results] : sets) refit(results);
-  std::map<std::pair<std::string, std::string>, std::vector<RowResult*>> memories;
+  std::map<std::string, std::vector<RowResult*>> memories;
   for (RowResult& result : validation.rows) {
-    if (has_memory_result(*result.row) && result.price.memory && has_memory_constants(*result.row))
-      memories[{result.row->trainer, result.row->machine}].push_back(&result);
+    if (has_memory_result(*result.row) && result.price.memory)
+      memories[result.row->trainer].push_back(&result);
     else
       result.left_out_memory.fill(result.price.memory);  // no fit has seen it
   }

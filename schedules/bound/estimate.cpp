@@ -227,10 +227,11 @@ void bound_memory(Parts& parts, const Step& step, int m, StepEstimate& estimate)
 
 StepEstimator::StepEstimator(Step base, const Cluster& cluster, const MemoryConstants& trainer, const Stack* stack)
     : parts_(std::make_unique<Parts>(std::move(base), cluster)) {
-  if (trainer.gradient_bytes > 0)
-    parts_->least_gradients = std::min(1.0, trainer.gradient_bytes / bytes_of(parts_->base.gradient_dtype));
+  if (trainer.facts.gradient_bytes > 0)
+    parts_->least_gradients = std::min(1.0, trainer.facts.gradient_bytes / bytes_of(parts_->base.gradient_dtype));
   parts_->least_kept = std::min({1.0, trainer.layer_factor, trainer.norm_copy_bytes / 8, trainer.score_bytes / 5,
-                                 trainer.fused_score_bytes / 5, trainer.logit_bytes / 4});
+                                 trainer.fused_score_bytes / 5, trainer.logit_bytes / 4, trainer.plain_logit_bytes / 4,
+                                 trainer.fused_logit_bytes / 4});
   if (stack != nullptr && stack->model != nullptr) parts_->stack = stack;
 }
 StepEstimator::StepEstimator(StepEstimator&& other) noexcept = default;

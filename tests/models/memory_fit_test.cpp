@@ -1,6 +1,7 @@
 // Memory constants fitted to verdicts and peaks that other constants made.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -20,67 +21,96 @@ std::size_t index_of(std::string_view name) {
   return 0;
 }
 
-StackMemory profile() {
-  StackMemory memory;
-  for (const MemoryParameter& parameter : memory_parameters()) {
-    const double book = memory.constants.*parameter.value;
-    memory.sources.push_back({book, book, 0, ""});
+PooledMemory priors() {
+  PooledMemory memory;
+  MemoryConstants book;
+  for (std::size_t i = 0; i + memory_deviations < memory_parameters().size(); ++i) {
+    const double value = std::max(book.*memory_parameters()[i].value, 1e-3);
+    memory.constants.push_back({value, value, 0.3, "a test"});
   }
-  memory.sources[index_of("layer_factor")] = {1, 1, 0.3, "the book"};
-  memory.sources[index_of("library_bytes")] = {1e9, 1e9, 0.5, "a guess"};
-  memory.sources[index_of("score_bytes")] = {5, 5, 0.2, "the book; no run has scores"};
+  memory.constants[index_of("context_bytes")] = {1e9, 1e9, 0.5, "a test"};
+  memory.constants[index_of("communicator_bytes")] = {1, 1, 0.01, "a test"};
+  memory.fragmentation_spread = memory.library_spread = 0.01;
+  memory.other_share = 1e-4;
   return memory;
 }
 
-// Layers of one stage, in bytes that the book counts; the truth takes 1.3 of them and 2 GB more.
+// Layers of one stage; the truth takes 1.3 of the count and a context of 2 GB.
 std::vector<MemoryRun> runs(bool measured) {
-  MemoryConstants truth;
+  MemoryConstants truth = constants_of(priors(), "one", "gpu", {});
   truth.layer_factor = 1.3;
-  truth.library_bytes = 2e9;
+  truth.context_bytes = 2e9;
   std::vector<MemoryRun> result;
   for (int i = 0; i < 60; ++i) {
     MemoryRun run;
+    run.trainer = "one", run.machine = "gpu";
     run.stages.resize(1);
     run.stages[0].parts[MemoryPart::weights] = 1e9 * (i % 7);
     run.stages[0].parts[MemoryPart::mlp] = 4e8 * i;
     run.capacity_bytes = 20e9;
-    const double peak = peak_bytes(run.stages, truth);
-    run.fitted = peak <= run.capacity_bytes;
-    if (measured && run.fitted) run.reserved_bytes = peak;
+    run.fitted = peak_bytes(run.stages[0], truth) <= run.capacity_bytes;
+    if (measured && run.fitted) run.reserved_bytes = reserved_bytes(run.stages[0], truth);
     result.push_back(run);
   }
   return result;
 }
 
+std::vector<const MemoryRun*> pointers(const std::vector<MemoryRun>& runs) {
+  std::vector<const MemoryRun*> result;
+  for (const MemoryRun& run : runs) result.push_back(&run);
+  return result;
+}
+
+double variance_of(const PooledMemory& memory, const char* name) {
+  return memory.covariance[index_of(name) * (memory.unknowns() + 1)];
+}
+
 TEST(MemoryFit, MeasuredPeaksGiveTheConstantsBack) {
   const std::vector<MemoryRun> made = runs(true);
-  const MemoryFit fit = fit_memory(made, profile());
-  EXPECT_NEAR(fit.constants.layer_factor, 1.3, 0.01);
-  EXPECT_NEAR(fit.constants.library_bytes, 2e9, 0.1e9);
-  EXPECT_LT(fit.remaining_spread[index_of("layer_factor")], 0.2);
+  const PooledMemory fit = fit_memory(pointers(made), priors());
+  EXPECT_NEAR(fit.constants[index_of("layer_factor")].value, 1.3, 0.01);
+  EXPECT_LT(variance_of(fit, "layer_factor"), 0.05);
 }
 
 TEST(MemoryFit, VerdictsAloneGiveVerdictsBack) {
   const std::vector<MemoryRun> made = runs(false);
-  const MemoryFit fit = fit_memory(made, profile());
+  const PooledMemory fit = fit_memory(pointers(made), priors());
+  const MemoryConstants constants = constants_of(fit, "one", "gpu", {});
   for (const MemoryRun& run : made) {
-    const double share = peak_bytes(run.stages, fit.constants) / run.capacity_bytes;
+    const double share = peak_bytes(run.stages[0], constants) / run.capacity_bytes;
     if (std::abs(share - 1) < 0.05) continue;
     EXPECT_EQ(share <= 1, run.fitted) << share;
   }
-  EXPECT_GT(fit.constants.layer_factor, 1.1);
+  EXPECT_GT(fit.constants[index_of("layer_factor")].value, 1.1);
 }
 
 TEST(MemoryFit, WhatNoRunDependsOnStaysAtItsPrior) {
   const std::vector<MemoryRun> made = runs(false);
-  const MemoryFit fit = fit_memory(made, profile());
-  const std::size_t score = index_of("score_bytes");
-  EXPECT_DOUBLE_EQ(fit.values[score], 5);
-  EXPECT_NEAR(fit.remaining_spread[score], 1, 1e-6);
-  EXPECT_EQ(fit.remaining_spread[index_of("logit_bytes")], 0) << "not fitted";
+  const PooledMemory fit = fit_memory(pointers(made), priors());
+  EXPECT_NEAR(fit.constants[index_of("score_bytes")].value, 5, 1e-9);
+  EXPECT_NEAR(variance_of(fit, "score_bytes"), 1, 1e-6);
 }
 
-TEST(MemoryFit, NeedsRuns) { EXPECT_THROW(fit_memory({}, profile()), std::invalid_argument); }
+// A second trainer with runs of its own sharpens what both share.
+TEST(MemoryFit, TrainersShareConstantsAndKeepTheirDeviations) {
+  std::vector<MemoryRun> made = runs(false), others = runs(false);
+  const PooledMemory alone = fit_memory(pointers(made), priors());
+  for (MemoryRun& run : others) run.trainer = "two";
+  made.insert(made.end(), others.begin(), others.end());
+  const PooledMemory both = fit_memory(pointers(made), priors());
+  EXPECT_EQ(both.fragmentation.size(), 2u);
+  EXPECT_LT(variance_of(both, "layer_factor"), variance_of(alone, "layer_factor"));
+}
+
+TEST(MemoryFit, NoTrainerCountsAsMoreThanItsShare) {
+  std::vector<MemoryRun> made(1000);
+  const std::vector<double> weights = weights_of(pointers(made));
+  EXPECT_DOUBLE_EQ(weights[0] * 1000, most_runs_of_a_trainer);
+  made.resize(10);
+  EXPECT_DOUBLE_EQ(weights_of(pointers(made))[0], 1);
+}
+
+TEST(MemoryFit, NeedsRuns) { EXPECT_THROW(fit_memory({}, priors()), std::invalid_argument); }
 
 }  // namespace
 

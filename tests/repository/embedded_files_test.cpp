@@ -40,6 +40,8 @@ TEST(EmbeddedFiles, MachinesAreTheSourceTreesByteForByte) {
 
 TEST(EmbeddedFiles, ModelsAreTheSourceTreesByteForByte) { expect_same(embedded_models(), "models/model/library"); }
 
+TEST(EmbeddedFiles, MemoryConstantsAreTheSourceTreesByteForByte) { expect_same(embedded_memory(), "models/memory"); }
+
 TEST(EmbeddedFiles, StacksAreTheSourceTreesByteForByte) { expect_same(embedded_stacks(), "models/trainers"); }
 
 TEST(EmbeddedFiles, TablesAreThoseOfTheStudyFoldersByteForByte) {

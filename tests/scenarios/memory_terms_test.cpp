@@ -1,7 +1,4 @@
-// Memory from a scenario alone: the closed form and the count by operators agree on every pipeline rank, and both with
-// the timeline.
-#include "scenarios/step/verdict.h"
-
+// The count before a graph, the timeline of a graph's buffers and the closed form of Fujii et al. 2024 agree.
 #include <gtest/gtest.h>
 
 #include "scenarios/memory/report.h"
@@ -32,52 +29,52 @@ const std::vector<std::vector<std::string>> layouts{
     {"layout.pipeline=1", "layout.context=2", "layout.data=2", "layout.zero=2"},
     {"layout.pipeline=1", "schedule.recompute=full"}};
 
-TEST_F(MemoryTermsOf, TheClosedFormAndTheCountAgreeOnEveryRankPartByPart) {
+// Within 3 % on the terms that both count.
+TEST_F(MemoryTermsOf, TheTimelineAgreesWithTheCountOnEveryRankWithin3Percent) {
   for (const auto& overrides : layouts) {
     const Scenario s = scenario(overrides);
-    const std::vector<MemoryParts> closed = formula_memory(s);
+    const PreparedStep prepared = prepared_step(s);
+    const MemoryReport report = memory_report(prepared, replay(prepared.graph, prepared.durations));
     const std::vector<StageTerms> counted = counted_memory(s);
-    ASSERT_EQ(closed.size(), counted.size());
-    for (std::size_t stage = 0; stage < closed.size(); ++stage) {
-      const MemoryParts& estimate = counted[stage].parts;
-      // Added up there, the larger of the two in the closed form.
-      if (s.step.recompute == Recompute::full && estimate[MemoryPart::logits] > 0) continue;
-      for (std::size_t i = 0; i < memory_parts; ++i) {
-        const auto part = static_cast<MemoryPart>(i);
-        if (part == MemoryPart::embedding_input) continue;                                           // the author's own
-        if (part == MemoryPart::gradient_buckets || part == MemoryPart::gathered_weights) continue;  // not the author's
-        // The author divides norm weights by the tensor degree too.
-        const double tolerance = i < 3 ? 0.01 * closed[stage][part] : 1e-6;
-        EXPECT_NEAR(closed[stage][part], estimate[part], tolerance)
-            << testing::PrintToString(overrides) << " rank " << stage << " " << name_of(part);
-      }
+    for (std::size_t stage = 0; stage < report.stages.size(); ++stage) {
+      const MemoryParts& count = counted[stage].parts;
+      // Added up there, the larger of the two on the timeline.
+      if (s.step.recompute == Recompute::full && count[MemoryPart::logits] > 0) continue;
+      const MemoryParts& seen = report.stages[stage].timeline;
+      const auto shared = [](const MemoryParts& parts) {
+        return sum(parts) - parts[MemoryPart::messages] - parts[MemoryPart::gradient_buckets] -
+               parts[MemoryPart::gathered_weights];
+      };
+      // With a block's unreduced gradient or gathered weights a rank may be fullest at another task, where less is
+      // kept.
+      const double with_buckets = sum(seen) - seen[MemoryPart::messages];
+      EXPECT_LT(shared(seen) / shared(count), 1.03) << testing::PrintToString(overrides) << " rank " << stage;
+      EXPECT_GT(with_buckets / shared(count), 0.97) << testing::PrintToString(overrides) << " rank " << stage;
     }
   }
 }
 
-// Within 3 % on the terms that both count.
-TEST_F(MemoryTermsOf, TheTimelineAgreesWithTheClosedFormOnEveryRankWithin3Percent) {
+// On the first rank, beside the embedding input, which is the author's own term.
+TEST_F(MemoryTermsOf, TheClosedFormAgreesWithTheCountWithin3Percent) {
+  int described = 0;
   for (const auto& overrides : layouts) {
-    const PreparedStep prepared = prepared_step(scenario(overrides));
-    const MemoryReport report = memory_report(prepared, replay(prepared.graph, prepared.durations));
-    for (std::size_t stage = 0; stage < report.stages.size(); ++stage) {
-      const StageReport& row = report.stages[stage];
-      ASSERT_TRUE(row.formula);
-      const double closed = sum(*row.formula) - (*row.formula)[MemoryPart::embedding_input];
-      const double timeline = sum(row.timeline) - row.timeline[MemoryPart::messages] -
-                              row.timeline[MemoryPart::gradient_buckets] - row.timeline[MemoryPart::gathered_weights];
-      // With a block's unreduced gradient or gathered weights a rank may be fullest at another task, where less is
-      // kept.
-      const double with_buckets = sum(row.timeline) - row.timeline[MemoryPart::messages];
-      EXPECT_LT(timeline / closed, 1.03) << testing::PrintToString(overrides) << " rank " << stage;
-      EXPECT_GT(with_buckets / closed, 0.97) << testing::PrintToString(overrides) << " rank " << stage;
-    }
+    const Scenario s = scenario(overrides);
+    std::string why;
+    const std::optional<MemoryTerms> closed = closed_form_of(s, &why);
+    EXPECT_NE(closed.has_value(), !why.empty());
+    if (!closed || writes_scores(s.step.kernels) || s.step.layout.context > 1) continue;
+    const MemoryParts count = counted_memory(s)[0].parts;
+    const double without = total_bytes(*closed) - closed->embedding_input;
+    const double copies = count[MemoryPart::norm_copies];  // norms without a kernel of their own, which the form lacks
+    EXPECT_NEAR(sum(count) - copies, without, 0.03 * without) << testing::PrintToString(overrides);
+    ++described;
   }
+  EXPECT_GE(described, 2);
 }
 
 TEST_F(MemoryTermsOf, AModelOfAnotherFamilyHasNoClosedFormButACount) {
   const Scenario s = scenario({"model={name: gpt2, vocab: 50304}", "schedule.micro_batch=2"});
-  EXPECT_THROW(formula_memory(s), std::invalid_argument);
+  EXPECT_FALSE(closed_form_of(s));
   EXPECT_GT(counted_memory(s)[0].parts[MemoryPart::mlp], 0);
 }
 

@@ -38,16 +38,24 @@ TEST(MemoryVerdict, IsTheSameNumberInMemoryPlanAndSimulate) {
     const Prediction simulated = prediction_of(step);
     const MemoryReport memory = memory_report(step.prepared, step.simulation.timeline, periodic_of(step));
     const PricedLayout planned = price_layout(scenario, choice_of(scenario));
-    EXPECT_DOUBLE_EQ(simulated.verdict.bytes, memory.verdict.bytes);
-    EXPECT_DOUBLE_EQ(planned.memory_bytes, memory.verdict.bytes);
+    EXPECT_DOUBLE_EQ(simulated.verdict.odds.bytes, memory.verdict.odds.bytes);
+    EXPECT_DOUBLE_EQ(planned.memory_bytes, memory.verdict.odds.recommended());
+    EXPECT_DOUBLE_EQ(planned.fit_probability, memory.verdict.probability);
+    EXPECT_DOUBLE_EQ(simulated.verdict.probability, memory.verdict.probability);
+    EXPECT_EQ(planned.memory_share <= 1, memory.verdict.fits_cautious);
     EXPECT_EQ(simulated.fits(), memory.verdict.fits);
     const StageReport& fullest = memory.stages[memory.verdict.fullest];
-    EXPECT_GE(memory.verdict.bytes, sum(fullest.timeline));
-    EXPECT_GE(memory.verdict.bytes, sum(fullest.estimate));
-    if (scenario.trainer.machine.empty()) {
-      EXPECT_GE(memory.verdict.bytes, sum(*fullest.formula));
-    }
+    EXPECT_GE(memory.verdict.odds.bytes, sum(fullest.timeline));
+    EXPECT_GE(memory.verdict.odds.bytes, sum(fullest.estimate) * (1 - 1e-9));
   }
+}
+
+// A trainer whose runs are known is surer than one of which none is.
+TEST(MemoryVerdict, OfNoParticularTrainerHasAWiderInterval) {
+  const Verdict generic = verdict_of(llama_70b({})), known = verdict_of(llama_70b({"cluster.stack=nanotron"}));
+  EXPECT_GT(generic.odds.spread, known.odds.spread);
+  EXPECT_GT(generic.odds.most(), generic.odds.bytes);
+  EXPECT_LT(generic.odds.least(), generic.odds.bytes);
 }
 
 // The count from the scenario alone equals what the timeline then shows: two blocks, no more.
@@ -72,14 +80,15 @@ TEST(MemoryVerdict, IsTheTimelinesWhereThatIsLargest) {
   const Scenario scenario = llama_70b({});
   std::vector<OnTimeline> seen(4);
   const Verdict before = verdict_of(scenario, stage_needs(scenario, seen));
-  EXPECT_EQ(before.way, MemoryWay::closed_form) << "the author's embedding input";
+  EXPECT_EQ(before.way, MemoryWay::estimate);
   seen[2].bytes = 90e9;
   const Verdict after = verdict_of(scenario, stage_needs(scenario, seen));
   EXPECT_TRUE(before.fits);
   EXPECT_FALSE(after.fits);
   EXPECT_EQ(after.fullest, 2);
   EXPECT_EQ(after.way, MemoryWay::timeline);
-  EXPECT_DOUBLE_EQ(after.bytes, 90e9);
+  EXPECT_DOUBLE_EQ(after.odds.bytes, 90e9);
+  EXPECT_LT(after.probability, 0.5);
 }
 
 }  // namespace

@@ -1,0 +1,254 @@
+#include "schedules/memory/counted_memory.h"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+
+#include "models/model/operator_cost.h"
+#include "models/model/parameters.h"
+#include "schedules/lower/lowering.h"
+#include "schedules/lower/segments.h"
+#include "schedules/memory/in_flight.h"
+#include "schedules/step/placement.h"
+
+namespace slipway::schedules {
+namespace {
+
+// Stage s of `layers` has so many; the embedding goes with the first stage and the head with the last.
+std::vector<BlockRange> ranges_of(const std::vector<int>& layers) {
+  std::vector<BlockRange> ranges;
+  int at = 0;
+  for (std::size_t stage = 0; stage < layers.size(); ++stage) {
+    const int first = at;
+    at += layers[stage] + (stage == 0 ? 1 : 0) + (stage + 1 == layers.size() ? 1 : 0);
+    ranges.push_back({first, at});
+  }
+  return ranges;
+}
+
+struct Stages {
+  Stages(const Step& of, const CountedAs& how)
+      : step(of),
+        executor(how.executor),
+        own_split(!how.layers.empty()),
+        shape(work_shape(of)),
+        blocks(blocks_of(of.model)),
+        actions(action_lists(of)),
+        placement(placement_of(actions, schedule_shape(of))) {
+    const std::vector<BlockRange> parts = own_split ? ranges_of(how.layers) : split_blocks(of.model, of.layout);
+    for (int copy = 0; copy < placement.copies; ++copy) ranges.insert(ranges.end(), parts.begin(), parts.end());
+  }
+
+  bool on_rank(std::size_t stage, int pipeline) const { return placement.rank[stage] == pipeline; }
+  bool has_embedding(std::size_t stage) const { return placement.is_first(static_cast<int>(stage)); }
+  bool has_head(std::size_t stage) const { return placement.is_last(static_cast<int>(stage)); }
+  double layers(std::size_t stage) const {
+    return ranges[stage].last - ranges[stage].first - (has_embedding(stage) ? 1 : 0) - (has_head(stage) ? 1 : 0);
+  }
+
+  const Step& step;
+  bool executor, own_split;
+  WorkShape shape;  // of one micro-batch
+  std::vector<Block> blocks;
+  ActionLists actions;
+  Placement placement;
+  std::vector<BlockRange> ranges;  // per stage
+};
+
+// Bytes that one micro-batch keeps on each stage; under full recompute without the layer at work.
+struct Kept {
+  std::vector<MemoryParts> parts;    // per stage
+  std::vector<MemoryParts> at_work;  // per stage: its largest recomputed block
+  std::vector<double> for_weights;   // per stage: bytes between split input and weight gradients
+};
+
+void add_gathered(const Operator& gather, const Block& block, const Stages& stages, MemoryParts& parts) {
+  if (!stages.executor) return;
+  const bool recomputed = is_recomputed(stages.step.recompute, block);
+  if (!gathers_keys_values(gather) && !(recomputed && gathers_input(gather))) return;
+  parts[part_of_gathered(gather, block)] += bytes_beside_shard(gather, block, stages.shape.sharding, recomputed);
+}
+
+MemoryParts of_block(std::span<const Operator> operators, const Stages& stages) {
+  MemoryParts parts;
+  for (const Operator& op : operators) {
+    const Block& block = stages.blocks[op.block];
+    add_kept(op, block, stages.shape, parts);
+    add_gathered(op, block, stages, parts);
+  }
+  return parts;
+}
+
+double left_for_weights(const std::vector<Operator>& operators, const Stages& stages) {
+  double bytes = 0;
+  for (std::size_t i = 0; i < operators.size(); ++i) {
+    const Block& block = stages.blocks[operators[i].block];
+    const bool comes_again = input_comes_again(operators, static_cast<int>(i), block, stages.step.recompute);
+    bytes += bytes_for_weight_grads(std::span(&operators[i], 1), comes_again);
+    if (comes_again) bytes += operators[i - 1].message_bytes / stages.step.layout.tensor;
+  }
+  return bytes;
+}
+
+// The operators from `first` on that belong to the same block.
+std::span<const Operator> block_at(const std::vector<Operator>& operators, std::size_t first) {
+  std::size_t last = first;
+  while (last < operators.size() && operators[last].block == operators[first].block) ++last;
+  return std::span(operators).subspan(first, last - first);
+}
+
+Kept kept_of(const Stages& of) {
+  Kept kept;
+  Stages stages = of;  // unfused scores of a slice: the mean over all slices, which live at the peak
+  stages.shape.before = (stages.step.slices - 1) * stages.step.model->sequence / 2;
+  const bool full = stages.step.recompute == Recompute::full;
+  const double residual = boundary_bytes(stages.step.model, stages.shape);
+  for (const BlockRange& range : stages.ranges) {
+    MemoryParts parts, at_work;
+    const auto operators = operators_of(stages.step.model, range.first, range.last, stages.shape);
+    for (std::size_t at = 0; at < operators.size();) {
+      const std::span<const Operator> block = block_at(operators, at);
+      at += block.size();
+      const MemoryParts own = of_block(block, stages);
+      if (!full || stages.blocks[block.front().block].kind != BlockKind::transformer) {
+        parts += own;
+        continue;
+      }
+      parts[MemoryPart::layer_inputs] += residual;
+      if (sum(own) > sum(at_work)) at_work = own;
+    }
+    kept.parts.push_back(parts);
+    kept.for_weights.push_back(left_for_weights(operators, stages));
+    kept.at_work.push_back(at_work);
+  }
+  return kept;
+}
+
+std::vector<double> block_elements(const Stages& stages, int pipeline) {
+  std::vector<double> elements;
+  for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
+    if (!stages.on_rank(stage, pipeline)) continue;
+    for (int block = stages.ranges[stage].first; block < stages.ranges[stage].last; ++block)
+      elements.push_back(
+          static_cast<double>(block_shard_elements(stages.step.model, block, stages.step.layout.tensor)));
+  }
+  return elements;
+}
+
+double elements_of(const Stages& stages, int pipeline) {
+  double elements = 0;
+  for (const double each : block_elements(stages, pipeline)) elements += each;
+  return elements;
+}
+
+// Elements of the two largest blocks that follow each other in a rank's backward passes; the last is followed by the
+// next micro-batch's first. So many are gathered at a time (ZeRO 3), or keep an unreduced gradient (ZeRO 2, 3), as the
+// lowering allows it (schedules/lower/passes.cpp).
+double elements_of_two_blocks(const Stages& stages, int pipeline) {
+  const std::vector<double> elements = block_elements(stages, pipeline);
+  double most = elements.size() == 1 ? elements[0] : 0;
+  for (std::size_t i = 0; i < elements.size() && elements.size() > 1; ++i)
+    most = std::max(most, elements[i] + elements[(i + 1) % elements.size()]);
+  return most;
+}
+
+void add_sharded(const Stages& stages, int pipeline, MemoryParts& parts) {
+  const Layout& layout = stages.step.layout;
+  if (layout.zero < 2 || layout.data * layout.context == 1) return;
+  const double elements = elements_of_two_blocks(stages, pipeline);
+  parts[MemoryPart::gradient_buckets] = elements * bytes_of(stages.step.gradient_dtype);
+  if (layout.zero == 3) parts[MemoryPart::gathered_weights] = elements * bytes_of(stages.step.dtype);
+}
+
+// A tied head's table is another copy where the embedding is elsewhere.
+double tied_elements(const Stages& stages, int pipeline) {
+  const std::size_t last = stages.ranges.size() - 1;
+  if (!stages.blocks.back().tied || !stages.on_rank(0, pipeline) || !stages.on_rank(last, pipeline)) return 0;
+  const int head = static_cast<int>(stages.blocks.size()) - 1, t = stages.step.layout.tensor;
+  return static_cast<double>(block_shard_elements(stages.step.model, head, t) -
+                             block_shard_elements(stages.step.model, head, t, true));
+}
+
+// All terms except the bytes by part.
+StageTerms without_parts(const Stages& stages, int pipeline) {
+  const Step& step = stages.step;
+  const Block& layer = stages.blocks[1];
+  const Tokens tokens = tokens_of(stages.shape);
+  const double width = bytes_of(step.dtype) / 2.0;
+  StageTerms terms;
+  terms.parameters = elements_of(stages, pipeline) - tied_elements(stages, pipeline);
+  terms.gradient_bytes = bytes_of(step.gradient_dtype);
+  terms.replicas = static_cast<double>(step.layout.data) * step.layout.context;
+  terms.tensor = step.layout.tensor;
+  terms.pipeline = step.layout.pipeline;
+  terms.context = step.layout.context;
+  terms.data = step.layout.data;
+  terms.sequence_parallel = step.layout.sequence_parallel;
+  terms.zero = step.layout.zero;
+  terms.kernels = step.kernels;
+  terms.hidden = width * static_cast<double>(tokens.whole * layer.hidden);
+  terms.hidden_cut = width * static_cast<double>(tokens.sharded * layer.hidden);
+  terms.ffn = width * static_cast<double>(tokens.whole * std::max<std::int64_t>(1, layer.experts_per_token) *
+                                          layer.ffn / step.layout.tensor);
+  terms.logits = width * static_cast<double>(tokens.whole * stages.blocks.back().vocab / step.layout.tensor);
+  if (writes_scores(step.kernels))
+    terms.scores = width * static_cast<double>(tokens.whole * (layer.heads / step.layout.tensor)) *
+                   static_cast<double>(stages.shape.before + stages.shape.sequence);
+  return terms;
+}
+
+// Per stage: micro-batches held on its rank at the rank's peak.
+std::vector<double> held(const Stages& stages, const Kept& kept) {
+  std::vector<double> count(stages.ranges.size());
+  std::vector<HeldBytes> bytes;
+  for (std::size_t stage = 0; stage < count.size(); ++stage)
+    bytes.push_back({sum(kept.parts[stage]), kept.for_weights[stage]});
+  for (const auto& list : stages.actions) {
+    const std::vector<double> at_peak = held_at_peak(list, bytes);
+    for (const Action& action : list) count[action.stage] = at_peak[action.stage];
+  }
+  return count;
+}
+
+std::vector<StaticBytes> fixed_bytes(const Stages& stages) {
+  if (!stages.own_split) return static_bytes_of(stages.step);
+  std::vector<StaticBytes> bytes;
+  for (int pipeline = 0; pipeline < stages.step.layout.pipeline; ++pipeline)
+    bytes.push_back(static_bytes_of(elements_of(stages, pipeline) - tied_elements(stages, pipeline), stages.step.layout,
+                                    stages.step.dtype, stages.step.gradient_dtype));
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<StageTerms> counted_memory(const Step& step, const CountedAs& as) {
+  const Stages stages(step, as);
+  const Kept kept = kept_of(stages);
+  const std::vector<double> in_flight = held(stages, kept);
+  const std::vector<StaticBytes> fixed = fixed_bytes(stages);
+  std::vector<StageTerms> memory;
+  for (int pipeline = 0; pipeline < step.layout.pipeline; ++pipeline) {
+    StageTerms terms = without_parts(stages, pipeline);
+    MemoryParts& parts = terms.parts;
+    MemoryParts at_work;
+    for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
+      if (!stages.on_rank(stage, pipeline)) continue;
+      parts += in_flight[stage] * kept.parts[stage];
+      terms.layers_kept += stages.layers(stage) * in_flight[stage];
+      if (stages.has_embedding(stage)) terms.embeddings_held = in_flight[stage];
+      if (stages.has_head(stage)) terms.heads_held = in_flight[stage];
+      if (sum(kept.at_work[stage]) > sum(at_work)) at_work = kept.at_work[stage];
+    }
+    parts += at_work;
+    if (step.recompute == Recompute::full) terms.layers_kept = 1;
+    const StaticBytes& of_rank = fixed[pipeline];
+    parts[MemoryPart::weights] = of_rank.weights;
+    parts[MemoryPart::gradients] = of_rank.gradients;
+    parts[MemoryPart::optimizer] = of_rank.optimizer;
+    add_sharded(stages, pipeline, parts);
+    memory.push_back(terms);
+  }
+  return memory;
+}
+
+}  // namespace slipway::schedules
