@@ -33,8 +33,8 @@ std::vector<StepConstants> constants_of_rows(const PooledConstants& pooled, cons
 // d ln step / d coordinate: rows of a constant's slopes, where the coordinate concerns the row.
 MatrixXd design(const PooledConstants& pooled, const std::vector<PooledRow>& rows,
                 const std::vector<std::vector<double>>& slopes) {
-  MatrixXd result = MatrixXd::Zero(static_cast<Eigen::Index>(rows.size()),
-                                   static_cast<Eigen::Index>(pooled.coordinates.size()));
+  MatrixXd result =
+      MatrixXd::Zero(static_cast<Eigen::Index>(rows.size()), static_cast<Eigen::Index>(pooled.coordinates.size()));
   for (std::size_t c = 0; c < pooled.coordinates.size(); ++c)
     for (std::size_t i = 0; i < rows.size(); ++i)
       if (concerns(pooled.coordinates[c], rows[i].trainer, rows[i].machine))
@@ -84,7 +84,8 @@ double spread_of(const PooledConstants& pooled, const std::string& trainer, cons
   std::vector<double> unseen(constants.size());  // variance of deviations that nobody has measured
   for (std::size_t j = 0; j < constants.size(); ++j) {
     const StepConstant& constant = constants[j];
-    unseen[j] = constant.machine * constant.machine + constant.trainer * constant.trainer + constant.site * constant.site;
+    unseen[j] =
+        constant.machine * constant.machine + constant.trainer * constant.trainer + constant.site * constant.site;
   }
   for (std::size_t c = 0; c < pooled.coordinates.size(); ++c) {
     const PooledCoordinate& coordinate = pooled.coordinates[c];

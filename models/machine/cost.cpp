@@ -115,7 +115,8 @@ double flash_share(const Machine& machine, Kernels asked) {
                                                       : machine.trainer.ampere;
   double share = c.attention;
   if (new_ones && kernel != FlashKernel::best) share *= c.flash2_hopper;
-  constexpr double triton_over_flash1 = 1.3;  // Dao 2023 (arXiv 2307.08691): flash 2 is 1.7 to 3 and 1.3 to 2.5 times as fast
+  constexpr double triton_over_flash1 =
+      1.3;  // Dao 2023 (arXiv 2307.08691): flash 2 is 1.7 to 3 and 1.3 to 2.5 times as fast
   if (kernel == FlashKernel::flash1) share *= c.flash1;
   if (kernel == FlashKernel::triton) share *= std::min(1.0, triton_over_flash1 * c.flash1);
   return share;
@@ -163,21 +164,22 @@ double kernel_seconds(const Machine& machine, const Operator& op, Direction dire
   if (op.weight_grad_flops > 0) {
     const double m = real(op.m), n = real(op.n), k = real(op.k), bytes = op.backward_bytes / 2;
     if (direction == Direction::weight_grad)
-      return product_seconds(machine, op.dtype, {k, n, m, bytes}) +
-             machine.trainer.accumulate_bytes * c.accumulate_traffic * n * k /
-                 (machine.memory_bandwidth * streaming_share);
+      return product_seconds(machine, op.dtype, {k, n, m, bytes}) + machine.trainer.accumulate_bytes *
+                                                                        c.accumulate_traffic * n * k /
+                                                                        (machine.memory_bandwidth * streaming_share);
     const double product = forward ? product_seconds(machine, op.dtype, {m, n, k, op.forward_bytes})
                                    : product_seconds(machine, op.dtype, {m, k, n, bytes});
     return product + (op.kernels - 1) * gap +
            traffic_seconds(machine, op, forward ? op.elementwise_forward_bytes : op.elementwise_backward_bytes);
   }
   if (direction == Direction::weight_grad) return 0;
-  const double more = traffic_seconds(machine, op, forward ? op.elementwise_forward_bytes : op.elementwise_backward_bytes);
-  if (is_attention(op.kind) && !writes_scores(op.attention))
-    return flash_seconds(machine, op, direction) + more;
+  const double more =
+      traffic_seconds(machine, op, forward ? op.elementwise_forward_bytes : op.elementwise_backward_bytes);
+  if (is_attention(op.kind) && !writes_scores(op.attention)) return flash_seconds(machine, op, direction) + more;
   const double flops = forward ? op.forward_flops : op.input_grad_flops;
   const double bytes = forward ? op.forward_bytes : op.backward_bytes;
-  if (is_attention(op.kind)) return op.kernels * gap + scores_seconds(machine, op, flops, bytes) + more + dropout_seconds(machine, op);
+  if (is_attention(op.kind))
+    return op.kernels * gap + scores_seconds(machine, op, flops, bytes) + more + dropout_seconds(machine, op);
   const double logits = op.logits * c.logit_bytes / 2;  // half of it in each direction
   return op.kernels * gap + traffic_seconds(machine, op, bytes) + more +
          logits / (machine.memory_bandwidth * streaming_share);

@@ -133,9 +133,8 @@ std::span<const KernelConstant> constants_of(KernelKind kind) {
 const AttentionConstants* attention_of(const MachineKernels& kernels, Format format, std::int64_t head_dim) {
   const auto& widths = kernels.attention[static_cast<std::size_t>(format)];
   const auto distance = [&](const AttentionOfWidth& each) { return std::abs(each.head_dim - head_dim); };
-  const auto nearest = std::min_element(widths.begin(), widths.end(), [&](const auto& a, const auto& b) {
-    return distance(a) < distance(b);
-  });
+  const auto nearest = std::min_element(widths.begin(), widths.end(),
+                                        [&](const auto& a, const auto& b) { return distance(a) < distance(b); });
   return nearest == widths.end() ? nullptr : &nearest->constants;
 }
 

@@ -12,8 +12,8 @@ namespace slipway::models {
 
 enum class Generation : std::uint8_t { other, pascal, volta, ampere, ada, hopper, blackwell };
 inline constexpr std::array generation_names{
-    Named{Generation::other, "other"},   Named{Generation::pascal, "pascal"}, Named{Generation::volta, "volta"},
-    Named{Generation::ampere, "ampere"}, Named{Generation::ada, "ada"},       Named{Generation::hopper, "hopper"},
+    Named{Generation::other, "other"},        Named{Generation::pascal, "pascal"}, Named{Generation::volta, "volta"},
+    Named{Generation::ampere, "ampere"},      Named{Generation::ada, "ada"},       Named{Generation::hopper, "hopper"},
     Named{Generation::blackwell, "blackwell"}};
 constexpr const char* name_of(Generation generation) { return name_in(generation_names, generation); }
 
@@ -21,8 +21,7 @@ constexpr const char* name_of(Generation generation) { return name_in(generation
 // triton: flash attention 1 as OpenAI's Triton has it.
 enum class FlashKernel : std::uint8_t { flash1, triton, flash2, best };
 inline constexpr std::array flash_names{Named{FlashKernel::flash1, "flash1"}, Named{FlashKernel::triton, "triton"},
-                                        Named{FlashKernel::flash2, "flash2"},
-                                        Named{FlashKernel::best, "best"}};
+                                        Named{FlashKernel::flash2, "flash2"}, Named{FlashKernel::best, "best"}};
 
 struct TrainerFacts {
   std::string name = "generic";
@@ -34,17 +33,17 @@ struct TrainerFacts {
   double accumulate_bytes = 0;  // per parameter and micro-batch, beside the weight gradient's own result
   bool cuda_graphs = false;     // the host launches nothing one by one
   // Messages.
-  bool overlaps_reduction = true;       // gradients are reduced beside the backward pass
-  bool overlaps_gather = true;          // weights are gathered beside the next forward pass
-  bool all_reduces_gradients = false;   // also where an optimizer's shards need a part of them only
-  bool reduces_each_tensor = false;     // a message for each matrix and norm of a block, not for many of them together
-  bool reduces_in_float32 = false;      // whatever gradients are kept in
-  bool blocking_transfers = true;       // a rank goes on only after its message to another stage is sent
-  bool cuts_transfers = true;           // a message between stages is cut by tensor rank and joined in the node
-  bool host_driven_collectives = false; // the host spends time on each member of a tensor group
-  bool ring_attention = false;          // context parallelism: keys and values go around
+  bool overlaps_reduction = true;        // gradients are reduced beside the backward pass
+  bool overlaps_gather = true;           // weights are gathered beside the next forward pass
+  bool all_reduces_gradients = false;    // also where an optimizer's shards need a part of them only
+  bool reduces_each_tensor = false;      // a message for each matrix and norm of a block, not for many of them together
+  bool reduces_in_float32 = false;       // whatever gradients are kept in
+  bool blocking_transfers = true;        // a rank goes on only after its message to another stage is sent
+  bool cuts_transfers = true;            // a message between stages is cut by tensor rank and joined in the node
+  bool host_driven_collectives = false;  // the host spends time on each member of a tensor group
+  bool ring_attention = false;           // context parallelism: keys and values go around
   // Layers.
-  bool balances_layers = false;         // a stage gets its share of the FLOPs, the head's included
+  bool balances_layers = false;  // a stage gets its share of the FLOPs, the head's included
 };
 
 }  // namespace slipway::models

@@ -120,11 +120,11 @@ struct Operator {
       n = 0,
       k = 0;        // the GEMM's shape (0: no GEMM), of all experts' rows if grouped; attention: tokens, keys, head_dim
   int kernels = 1;  // launches of one forward
-  double heads = 0;                            // attention: of queries, of this rank and all sequences of the micro-batch
+  double heads = 0;  // attention: of queries, of this rank and all sequences of the micro-batch
   Kernels attention = Kernels::flash2_rmsnorm;  // attention: its kernel
-  double logits = 0;                           // loss: numbers of this rank's vocabulary shard
-  int round = 0;    // ring_attention, and the shift that brings its block
-  Dtype dtype = Dtype::bfloat16;  // of the work, or of the message
+  double logits = 0;                            // loss: numbers of this rank's vocabulary shard
+  int round = 0;                                // ring_attention, and the shift that brings its block
+  Dtype dtype = Dtype::bfloat16;                // of the work, or of the message
 };
 
 // The operators of blocks [first, last) of `model`, in forward order. Throws std::invalid_argument with the numbers

@@ -20,6 +20,7 @@ CommandOptions declared_options() {
       "slipway kernels scenarios/studies/kernels/gemm.csv");
   options.positional("measured kernels (CSV)", 1, 100)
       .value("csv", "FILE", "write each shape with its measured and its predicted time")
+      .value("profile", "FILE", "write the constants of one GPU as the section `kernels` of its machine profile")
       .flag("json", "print only the answer, as JSON, on standard output")
       .json_keys(kernels_answers())
       .notes(
@@ -46,6 +47,13 @@ int kernels_command(const std::vector<std::string>& args, std::ostream& out, std
     for (KernelRows& rows : read_kernels(path)) kernels.push_back({std::move(rows), {}});
   const auto csv = options.text("csv");
   if (csv) check_output("--csv", *csv, options.arguments());
+  if (const auto profile = options.text("profile")) {
+    check_output("--profile", *profile, options.arguments());
+    for (const FittedKernel& kernel : kernels)
+      if (kernel.measured.gpu != kernels.front().measured.gpu)
+        throw UsageError("--profile writes the kernels of one GPU, and these are of " + kernels.front().measured.gpu +
+                         " and " + kernel.measured.gpu + "; give files with the rows of one");
+  }
   {
     const Ticking ticking(err, "fitting");
     std::size_t shapes = 0;
@@ -53,6 +61,11 @@ int kernels_command(const std::vector<std::string>& args, std::ostream& out, std
     constexpr std::size_t rounds = 100;  // in which a fit prices each shape, about
     each_in_parallel(kernels.size(), rounds * shapes,
                      [&](std::size_t i) { kernels[i].fit = fit_kernel(kernels[i].measured.table); });
+  }
+  if (const auto profile = options.text("profile")) {
+    OutputFile file(*profile);
+    file.stream() << kernels_section(kernels);
+    file.commit();
   }
   if (csv) {
     OutputFile file(*csv);

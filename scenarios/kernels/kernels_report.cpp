@@ -92,6 +92,25 @@ std::string kernels_json(const Kernels& kernels) { return description().text(ker
 
 std::string kernels_text(const Kernels& kernels) { return aligned_table(kernel_keys().table(kernels)); }
 
+std::string kernels_section(const Kernels& kernels) {
+  std::size_t shapes = 0;
+  for (const FittedKernel& kernel : kernels) shapes += kernel.measured.table.rows.size();
+  std::string text = fmt::format(
+      "kernels:  # written by `slipway kernels --profile`\n"
+      "  source: \"fit to {} shapes timed on this GPU\"\n",
+      readable_count(static_cast<double>(shapes)));
+  for (const FittedKernel& kernel : kernels) {
+    std::string values, deviations;
+    for (const FittedConstant& each : constants_in(kernel)) {
+      values += fmt::format("{}: {:.4g}, ", each.constant.name, each.value);
+      deviations += fmt::format("{}{:.2g}", deviations.empty() ? "" : ", ", each.spread);
+    }
+    text += fmt::format("  {}: {{{}deviation: [{}], left_out: {:.3f}}}\n", name_of(kernel.measured.key), values,
+                        deviations, kernel.fit.left_out.mean);
+  }
+  return text;
+}
+
 std::string shapes_csv(const Kernels& kernels) {
   std::string text = csv_line({"gpu", "kernel", "shape", "measured_s", "predicted_s", "error"});
   for (const FittedKernel& kernel : kernels) {

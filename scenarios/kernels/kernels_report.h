@@ -17,6 +17,8 @@ struct FittedKernel {
 
 std::string kernels_text(const std::vector<FittedKernel>& kernels);
 std::string kernels_json(const std::vector<FittedKernel>& kernels);
+// The section `kernels` of a machine profile (scenarios/language/load_kernels.h). All must be of one GPU.
+std::string kernels_section(const std::vector<FittedKernel>& kernels);
 // Every shape: GPU, kernel, the columns that name the shape, measured and predicted seconds (by the fit that did not see
 // it), and their ratio - 1.
 std::string shapes_csv(const std::vector<FittedKernel>& kernels);

@@ -92,8 +92,8 @@ class KernelReader {
   void read_kernel(const Entry& entry, MachineKernels& kernels) {
     const auto key = kernel_key_named(entry.key);
     if (!key || entry.value.kind != Value::Kind::map)
-      return refuse(entry.origin, "kernels." + entry.key, "is no kernel with constants; allowed: " +
-                                                              all_names(kernel_names) + ", and a format or collective",
+      return refuse(entry.origin, "kernels." + entry.key,
+                    "is no kernel with constants; allowed: " + all_names(kernel_names) + ", and a format or collective",
                     "write for example 'gemm bfloat16: {share: ..., ...}'");
     const auto format = static_cast<std::size_t>(key->format);
     const bool casts = key->kind != KernelKind::gemm || entry.value.find("cast") != nullptr;

@@ -61,9 +61,7 @@ class PooledRuns {
     for (const std::size_t i : which) rows.push_back(rows_[i]);
     const auto over = [&](const auto& work) { schedules::each_in_parallel(which.size(), effort, work); };
     PooledPrices prices;
-    prices.replay = [&](const auto& constants) {
-      over([&](std::size_t i) { runs_[which[i]].replay(constants[i]); });
-    };
+    prices.replay = [&](const auto& constants) { over([&](std::size_t i) { runs_[which[i]].replay(constants[i]); }); };
     prices.seconds = [&](const auto& constants) {
       std::vector<double> seconds(which.size());
       over([&](std::size_t i) { seconds[i] = runs_[which[i]].seconds(constants[i], nullptr); });
@@ -266,8 +264,9 @@ PooledValidation pooled_validation(const std::vector<PublishedTable>& tables,
   result.constants = constants_in(fitted);
   for (const std::size_t i : all) {
     const double width = std::exp(half_width(spreads[i]));
-    result.runs.push_back({runs.row(i).trainer, runs.row(i).machine, in_words(runs.published(i)), runs.row(i).measured_s,
-                           book[i], in_sample[i], layouts[i], paper[i], paper[i] / width, paper[i] * width});
+    result.runs.push_back({runs.row(i).trainer, runs.row(i).machine, in_words(runs.published(i)),
+                           runs.row(i).measured_s, book[i], in_sample[i], layouts[i], paper[i], paper[i] / width,
+                           paper[i] * width});
   }
   return result;
 }

@@ -36,9 +36,9 @@ struct PooledTable {
 
 struct PooledConstant {
   std::string name, unit, meaning, source, trainer, machine;
-  double book = 0, value = 0;         // of a deviation: factors
-  double spread = 0, deviation = 0;   // of the logarithm: prior, and after the fit
-  double from_book = 0;               // ln(value / book) / spread
+  double book = 0, value = 0;        // of a deviation: factors
+  double spread = 0, deviation = 0;  // of the logarithm: prior, and after the fit
+  double from_book = 0;              // ln(value / book) / spread
 };
 
 struct PooledRun {
@@ -48,11 +48,11 @@ struct PooledRun {
 
 struct PooledValidation {
   std::vector<PooledTable> tables;
-  PooledTable mean;                         // over tables
-  double effective = 0;                     // constants: Σ 1 − posterior variance / prior variance
-  std::vector<PooledConstant> constants;    // shared ones, then deviations
+  PooledTable mean;                       // over tables
+  double effective = 0;                   // constants: Σ 1 − posterior variance / prior variance
+  std::vector<PooledConstant> constants;  // shared ones, then deviations
   std::vector<PooledRun> runs;
-  std::vector<std::string> not_priced;      // "file:line: reason"
+  std::vector<std::string> not_priced;  // "file:line: reason"
 };
 
 // `progress`: what is being done. Deterministic.

@@ -81,8 +81,8 @@ const Description<PooledValidation>& description() {
           .object("mean", "over tables", &PooledValidation::mean, table_keys())
           .key("effective_constants", "count", "sum of 1 - variance after the fit / before it",
                &PooledValidation::effective)
-          .list("constants", "shared ones, then deviations of trainers, machines and both", &PooledValidation::constants,
-                constant_keys())
+          .list("constants", "shared ones, then deviations of trainers, machines and both",
+                &PooledValidation::constants, constant_keys())
           .key("not_priced", "list of text", "runs without a prediction, each with the reason",
                &PooledValidation::not_priced);
   return description;

@@ -36,7 +36,9 @@ struct HostIssue {
   std::vector<Share> shares;         // of members that have tasks
   std::vector<double> tail;          // per rank: what is issued after the last synchronisation
   bool empty() const { return shares.empty(); }
-  std::span<const Share> of(TaskId task) const { return {shares.data() + begin[task], shares.data() + begin[task + 1]}; }
+  std::span<const Share> of(TaskId task) const {
+    return {shares.data() + begin[task], shares.data() + begin[task + 1]};
+  }
 };
 
 // Seconds of each task; schedules/time/durations.h makes them.

@@ -319,7 +319,8 @@ void StepEnd::gather_parameters(int part) {
       }
       const TaskId task = state_.add_collective(group.communicator, id, none, 0, inputs, outputs);
       for (const int r : group.ranks) {
-        const TaskId first = state_.step.overlap_param_gather ? first_use_[key(r, block)] : state_.placed[r].front().second;
+        const TaskId first =
+            state_.step.overlap_param_gather ? first_use_[key(r, block)] : state_.placed[r].front().second;
         state_.graph.carried.emplace_back(task, first);
       }
     }

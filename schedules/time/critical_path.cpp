@@ -15,8 +15,8 @@ constexpr auto nothing = std::numeric_limits<std::uint32_t>::max();
 
 // What a task may have waited for, beside its predecessors.
 struct Before {
-  std::vector<TaskId> on_lane;        // per task: the one before it on its lane
-  std::vector<TaskId> last_on_lane;   // per rank, then per communicator
+  std::vector<TaskId> on_lane;       // per task: the one before it on its lane
+  std::vector<TaskId> last_on_lane;  // per rank, then per communicator
   std::vector<std::vector<TaskId>> carried, beside;
 };
 
@@ -30,7 +30,7 @@ Before before_of(const TaskGraph& graph) {
   for (const TaskId id : graph.order) {
     const Task& task = graph.tasks[id];
     TaskId& last = before.last_on_lane[task.communicator == none ? static_cast<std::size_t>(task.rank)
-                                                                  : ranks + static_cast<std::size_t>(task.communicator)];
+                                                                 : ranks + static_cast<std::size_t>(task.communicator)];
     before.on_lane[id] = last;
     last = id;
   }
@@ -109,9 +109,9 @@ class Walk {
     if (before_.on_lane[task] != nothing)
       look(step, before_.on_lane[task]);
     else if (step > 0)
-      look(step - 1, before_.last_on_lane[own.communicator == none
-                                              ? static_cast<std::size_t>(own.rank)
-                                              : graph_.compute_order.size() + static_cast<std::size_t>(own.communicator)]);
+      look(step - 1, before_.last_on_lane[own.communicator == none ? static_cast<std::size_t>(own.rank)
+                                                                   : graph_.compute_order.size() +
+                                                                         static_cast<std::size_t>(own.communicator)]);
     if (step > 0)
       for (const TaskId before : before_.carried[task]) look(step - 1, before);
     if (cause == nothing) return back_by_host(step, task, date);
@@ -236,8 +236,8 @@ std::vector<double> term_seconds(const TaskGraph& graph, const Cluster& cluster,
     if (term.kind == PathTerm::Kind::host) {
       const bool has_members = term.communicator != none;
       const int members = has_members ? static_cast<int>(graph.communicators[term.communicator].ranks.size()) : 1;
-      seconds.push_back(host_seconds(graph, work, members,
-                                     has_members ? graph.communicators[term.communicator].axis : Axis::tensor, machine));
+      seconds.push_back(host_seconds(
+          graph, work, members, has_members ? graph.communicators[term.communicator].axis : Axis::tensor, machine));
     } else if (term.kind == PathTerm::Kind::beside) {
       seconds.push_back(machine.constants.exposed * message(term));
     } else if (term.communicator != none) {

@@ -179,7 +179,8 @@ double host_seconds(const TaskGraph& graph, const Work& work, int members, Axis 
   const StepConstants& constants = machine.constants;
   if (work.kind == WorkKind::segment) {
     double seconds = 0;
-    for (const Operator& op : graph.operators_run_by(work)) seconds += host_seconds(machine, op, direction_of(work.pass));
+    for (const Operator& op : graph.operators_run_by(work))
+      seconds += host_seconds(machine, op, direction_of(work.pass));
     return seconds;
   }
   const bool drives_members = axis == Axis::tensor && members > 1 && machine.trainer.host_driven_collectives &&
@@ -196,7 +197,8 @@ HostIssue host_issue_of(const TaskGraph& graph, const Cluster& cluster) {
   std::vector<std::vector<HostIssue::Share>> shares(graph.tasks.size());
   std::vector<double> known(graph.works.size() * cluster.groups.size(), -1);
   std::vector<int> group_of_rank;
-  for (int rank = 0; rank < rank_count(graph.step.layout); ++rank) group_of_rank.push_back(place_of(cluster, rank).group);
+  for (int rank = 0; rank < rank_count(graph.step.layout); ++rank)
+    group_of_rank.push_back(place_of(cluster, rank).group);
   issue.tail.assign(group_of_rank.size(), 0);
   for (const TaskId id : graph.order) {
     const Task& task = graph.tasks[id];
@@ -206,8 +208,9 @@ HostIssue host_issue_of(const TaskGraph& graph, const Cluster& cluster) {
       if (seconds < 0) {
         const bool has_members = task.communicator != none;
         const auto members = has_members ? static_cast<int>(graph.communicator(task).ranks.size()) : 1;
-        seconds = host_seconds(graph, graph.work(task), members,
-                               has_members ? graph.communicator(task).axis : Axis::tensor, cluster.groups[group].machine);
+        seconds =
+            host_seconds(graph, graph.work(task), members, has_members ? graph.communicator(task).axis : Axis::tensor,
+                         cluster.groups[group].machine);
       }
       return seconds;
     };

@@ -154,8 +154,7 @@ void take_mesh(LinkPath& path, const Cluster& cluster, const Communicator& commu
   const Link& link = machine.node_link;
   const double own = link.bandwidth * (machine.trained ? machine.constants.node_share : link.efficiency);
   const double share = node_share(nodes, static_cast<int>(ranks.size()));
-  if (share >= 1 || fabric.scope != Fabric::Scope::node || fabric.topology != nullptr ||
-      fabric.bandwidth != own)
+  if (share >= 1 || fabric.scope != Fabric::Scope::node || fabric.topology != nullptr || fabric.bandwidth != own)
     return;
   path.weight /= share;
   for (double* bandwidth : {&path.bandwidth, &path.neighbours.bandwidth, &path.span.inside.bandwidth})
@@ -221,7 +220,8 @@ double start_seconds(const LinkPath& path, Collective collective, int members, d
   double seconds = path.start + nccl->launch;
   if (path.span.per_node < 2 || path.algorithm == Algorithm::ring) return seconds;
   const RingTraffic traffic = ring_traffic(collective, path.span.per_node, bytes);
-  return seconds + nccl->own * bytes / members / path.span.inside.bandwidth + nccl->ramp * std::sqrt(traffic.bytes_per_link);
+  return seconds + nccl->own * bytes / members / path.span.inside.bandwidth +
+         nccl->ramp * std::sqrt(traffic.bytes_per_link);
 }
 
 double node_weight(const LinkPath& path, Collective collective) {

@@ -1,0 +1,163 @@
+// The pooled fit against constants that made the times: it finds them, keeps to the book where rows say nothing, and its
+// intervals hold the truth as often as they say.
+#include "models/fit/pooled_fit.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace slipway::test {
+namespace {
+
+// Runs whose steps are a sum of a few constants, each times an amount of the run.
+struct SyntheticRun {
+  PooledRow row;
+  std::vector<double> amounts;
+};
+
+double seconds_of(const SyntheticRun& run, const StepConstants& constants) {
+  double seconds = 0;
+  const auto table = step_constants();
+  for (std::size_t j = 0; j < table.size(); ++j) seconds += run.amounts[j] * constants.*table[j].value / table[j].book;
+  return seconds;
+}
+
+PooledPrices prices_of(const std::vector<SyntheticRun>& runs) {
+  PooledPrices prices;
+  prices.replay = [](const auto&) {};
+  prices.seconds = [&runs](const std::vector<StepConstants>& constants) {
+    std::vector<double> seconds;
+    for (std::size_t i = 0; i < runs.size(); ++i) seconds.push_back(seconds_of(runs[i], constants[i]));
+    return seconds;
+  };
+  prices.slopes = [&runs](const std::vector<StepConstants>& constants) {
+    std::vector<std::vector<double>> slopes(runs.size());
+    const auto table = step_constants();
+    for (std::size_t i = 0; i < runs.size(); ++i)
+      for (std::size_t j = 0; j < table.size(); ++j)
+        slopes[i].push_back(runs[i].amounts[j] * constants[i].*table[j].value / table[j].book /
+                            seconds_of(runs[i], constants[i]));
+    return slopes;
+  };
+  return prices;
+}
+
+// `constants`: which of them the runs consist of.
+std::vector<SyntheticRun> runs_of(const std::string& trainer, int count, const std::vector<std::size_t>& constants,
+                                  std::mt19937_64& random) {
+  std::exponential_distribution<double> amount(1);
+  std::vector<SyntheticRun> runs;
+  for (int i = 0; i < count; ++i) {
+    SyntheticRun run{{trainer, "machine of " + trainer, 0, 1}, std::vector<double>(step_constant_count)};
+    for (const std::size_t j : constants) run.amounts[j] = 0.05 + amount(random);
+    runs.push_back(run);
+  }
+  return runs;
+}
+
+std::vector<PooledRow> measured(std::vector<SyntheticRun>& runs, const PooledConstants& truth, double noise,
+                                std::mt19937_64& random) {
+  std::normal_distribution<double> normal;
+  std::vector<PooledRow> rows;
+  for (SyntheticRun& run : runs) {
+    run.row.measured_s =
+        seconds_of(run, constants_of(truth, run.row.trainer, run.row.machine)) * std::exp(noise * normal(random));
+    rows.push_back(run.row);
+  }
+  return rows;
+}
+
+PooledConstants drawn_from_the_priors(const std::vector<SyntheticRun>& runs, std::mt19937_64& random) {
+  std::vector<PooledRow> rows;
+  for (const SyntheticRun& run : runs) rows.push_back(run.row);
+  PooledConstants truth = prior_constants(rows);
+  std::normal_distribution<double> normal;
+  for (std::size_t c = 0; c < truth.values.size(); ++c) truth.values[c] = truth.coordinates[c].spread * normal(random);
+  return truth;
+}
+
+PooledOptions of_noise(double scale) {
+  PooledOptions options;
+  options.scale = scale;
+  return options;
+}
+
+TEST(PooledFit, FindsTheConstantsThatMadeTheTimes) {
+  std::mt19937_64 random(1);
+  auto runs = runs_of("a", 200, {0, 2, 7}, random);
+  const PooledConstants truth = drawn_from_the_priors(runs, random);
+  const auto rows = measured(runs, truth, 0, random);
+  const PooledConstants fit = fit_pooled(rows, prices_of(runs), of_noise(0.001));
+  const auto table = step_constants();
+  const StepConstants found = constants_of(fit, "a", "machine of a"), made = constants_of(truth, "a", "machine of a");
+  for (const std::size_t j : {0, 2, 7})
+    EXPECT_NEAR(found.*table[j].value / (made.*table[j].value), 1, 0.01) << table[j].name;
+}
+
+TEST(PooledFit, LeavesAConstantAtTheBookThatNoRunDependsOn) {
+  std::mt19937_64 random(2);
+  auto runs = runs_of("a", 50, {0, 2}, random);
+  const auto rows = measured(runs, drawn_from_the_priors(runs, random), 0.03, random);
+  const PooledConstants fit = fit_pooled(rows, prices_of(runs), of_noise(0.03));
+  const StepConstants found = constants_of(fit, "a", "machine of a");
+  EXPECT_DOUBLE_EQ(found.fixed, book_constants().fixed);
+  EXPECT_DOUBLE_EQ(found.network_share, book_constants().network_share);
+}
+
+TEST(PooledFit, OneRunThatIsTenTimesSlowerMovesNothing) {
+  std::mt19937_64 random(3);
+  auto runs = runs_of("a", 100, {0, 2}, random);
+  auto rows = measured(runs, drawn_from_the_priors(runs, random), 0.02, random);
+  const StepConstants without = constants_of(fit_pooled(rows, prices_of(runs), of_noise(0.02)), "a", "machine of a");
+  rows[7].measured_s *= 10;
+  const StepConstants with = constants_of(fit_pooled(rows, prices_of(runs), of_noise(0.02)), "a", "machine of a");
+  EXPECT_NEAR(with.gemm / without.gemm, 1, 0.02);
+}
+
+TEST(PooledFit, ATrainerThatNobodyHasSeenHasTheSharedConstantsAndAWiderInterval) {
+  std::mt19937_64 random(4);
+  auto runs = runs_of("a", 100, {7}, random);
+  const auto rows = measured(runs, drawn_from_the_priors(runs, random), 0.02, random);
+  const PooledConstants fit = fit_pooled(rows, prices_of(runs), of_noise(0.02));
+  std::vector<double> slopes(step_constant_count);
+  slopes[7] = 1;
+  EXPECT_LT(spread_of(fit, "a", "machine of a", slopes), 0.02);
+  const auto table = step_constants();
+  EXPECT_GT(spread_of(fit, "b", "machine of b", slopes), table[7].trainer);
+}
+
+// 200 clusters drawn from the priors, ten runs each with 3 % noise: an interval of one further run without noise.
+TEST(PooledFit, NineOfTenIntervalsHoldTheTruth) {
+  std::mt19937_64 random(5);
+  constexpr int clusters = 200;
+  constexpr double noise = 0.03, quantile_90 = 1.645;
+  int held = 0;
+  for (int i = 0; i < clusters; ++i) {
+    auto runs = runs_of("a", 11, {0, 2, 7, 12, 18}, random);
+    const PooledConstants truth = drawn_from_the_priors(runs, random);
+    const SyntheticRun next = runs.back();
+    runs.pop_back();
+    const auto rows = measured(runs, truth, noise, random);
+    const PooledConstants fit = fit_pooled(rows, prices_of(runs), of_noise(noise));
+    const StepConstants found = constants_of(fit, "a", "machine of a");
+    const std::vector<SyntheticRun> alone{next};
+    const auto slopes = prices_of(alone).slopes({found});
+    const double error = std::log(seconds_of(next, found) / seconds_of(next, constants_of(truth, "a", "machine of a")));
+    if (std::abs(error) <= quantile_90 * spread_of(fit, "a", "machine of a", slopes[0])) ++held;
+  }
+  EXPECT_GE(held, 0.85 * clusters);
+  EXPECT_LE(held, 0.95 * clusters);
+}
+
+TEST(PooledFit, EffectiveConstantsAreAtMostThoseThatRunsDependOn) {
+  std::mt19937_64 random(6);
+  auto runs = runs_of("a", 200, {0}, random);
+  const auto rows = measured(runs, drawn_from_the_priors(runs, random), 0.01, random);
+  const double effective = effective_constants(fit_pooled(rows, prices_of(runs), of_noise(0.01)));
+  EXPECT_GT(effective, 0.9);  // one sum of parts is known, however many parts it has
+  EXPECT_LE(effective, 1.001);
+}
+
+}  // namespace
+}  // namespace slipway::test

@@ -1,0 +1,119 @@
+// A cluster as a trainer uses it: prices of products, attention and messages by hand.
+#include "models/machine/trained_cluster.h"
+
+#include <gtest/gtest.h>
+
+#include "models/machine/cost.h"
+
+namespace slipway::test {
+namespace {
+
+// 1 PFLOP/s and 1 TB/s; products reach half of the peak and cost 3 µs besides.
+Cluster measured_cluster() {
+  NodeGroup group;
+  group.nodes = 2, group.gpus_per_node = 8;
+  Machine& machine = group.machine;
+  machine.name = "round";
+  machine.generation = Generation::ampere;
+  machine.peak_flops[static_cast<std::size_t>(Format::bfloat16)] = 1e15;
+  machine.memory_bandwidth = 1e12;
+  machine.node_link.bandwidth = 300e9;
+  machine.network_link.bandwidth = 25e9;
+  machine.kernels.gemm[static_cast<std::size_t>(Format::bfloat16)] = GemmConstants{.share = 0.5, .launch = 3e-6};
+  machine.kernels.attention[static_cast<std::size_t>(Format::bfloat16)] = {{128, {.share = 0.5, .memory = 1}}};
+  Cluster cluster;
+  cluster.groups = {group};
+  cluster.fabrics = default_fabrics(cluster.groups);
+  return cluster;
+}
+
+StepConstants plain() {
+  StepConstants constants;  // all factors 1, all times 0
+  constants.logit_bytes = 0, constants.update_bytes = 30;
+  return constants;
+}
+
+Cluster trained_by(const TrainerFacts& facts, const StepConstants& constants) {
+  return trained(measured_cluster(), facts, [&](const Machine&) { return constants; }, {});
+}
+
+Operator product(std::int64_t m, std::int64_t n, std::int64_t k) {
+  Operator op;
+  op.kind = OpKind::up;
+  op.m = m, op.n = n, op.k = k;
+  op.forward_flops = op.input_grad_flops = op.weight_grad_flops =
+      2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  return op;
+}
+
+TEST(TrainedCluster, AProductTakesItsKernelAtTheTrainersShare) {
+  StepConstants constants = plain();
+  constants.gemm = 0.8;
+  const Cluster cluster = trained_by({}, constants);
+  const Operator op = product(4096, 4096, 4096);
+  EXPECT_NEAR(operator_seconds(cluster.groups[0].machine, op, Direction::forward), 3e-6 + op.forward_flops / 0.4e15,
+              1e-12);
+}
+
+TEST(TrainedCluster, AWeightGradientAlsoAddsToTheSumOfGradients) {
+  TrainerFacts facts;
+  const Operator op = product(1000, 2000, 3000);
+  const double without = operator_seconds(trained_by(facts, plain()).groups[0].machine, op, Direction::weight_grad);
+  facts.accumulate_bytes = 10;
+  const double with = operator_seconds(trained_by(facts, plain()).groups[0].machine, op, Direction::weight_grad);
+  EXPECT_NEAR(with - without, 10 * 2000.0 * 3000.0 / (0.85 * 1e12), 1e-12);
+}
+
+TEST(TrainedCluster, FlashAttentionOneIsSlowerByItsConstant) {
+  Operator op;
+  op.kind = OpKind::attention;
+  op.k = 128, op.m = op.n = 4096, op.heads = 32;
+  op.forward_flops = 1e12;
+  StepConstants constants = plain();
+  constants.flash1 = 0.5;
+  const Machine machine = trained_by({}, constants).groups[0].machine;
+  const double flash2 = operator_seconds(machine, op, Direction::forward);
+  op.attention = Kernels::flash1;
+  EXPECT_NEAR(operator_seconds(machine, op, Direction::forward) / flash2, 2, 1e-9);
+}
+
+TEST(TrainedCluster, PortsGetTheSharesOfTheConstants) {
+  StepConstants constants = plain();
+  constants.node_share = 0.5, constants.network_share = 0.8, constants.network_hop = 1e-5;
+  const Cluster cluster = trained_by({}, constants);
+  ASSERT_EQ(cluster.fabrics.size(), 2u);
+  EXPECT_DOUBLE_EQ(cluster.fabrics[0].bandwidth, 150e9);
+  EXPECT_DOUBLE_EQ(cluster.fabrics[1].bandwidth, 20e9);
+  EXPECT_DOUBLE_EQ(cluster.fabrics[1].latency, 1e-5);
+}
+
+TEST(TrainedCluster, AppliedTwiceIsAppliedOnce) {
+  StepConstants constants = plain();
+  constants.node_share = 0.5, constants.fixed = 0.02;
+  const Cluster once = trained_by({}, constants);
+  const Cluster twice = trained(once, {}, [&](const Machine&) { return constants; }, {});
+  EXPECT_EQ(twice.fabrics[0].bandwidth, once.fabrics[0].bandwidth);
+  EXPECT_EQ(twice.groups[0].machine.step_overhead, once.groups[0].machine.step_overhead);
+}
+
+TEST(TrainedCluster, AMachineWithoutMeasuredKernelsStaysAsItIs) {
+  Cluster cluster = measured_cluster();
+  cluster.groups[0].machine.kernels = {};
+  const Cluster same = trained(cluster, {}, [](const Machine&) { return book_constants(); }, {});
+  EXPECT_FALSE(same.groups[0].machine.trained);
+  EXPECT_EQ(same.fabrics[0].bandwidth, cluster.fabrics[0].bandwidth);
+}
+
+TEST(TrainedCluster, TheHostLaunchesEachKernelAndCudaGraphsNone) {
+  StepConstants constants = plain();
+  constants.host_kernel = 1e-5;
+  const Machine machine = trained_by({}, constants).groups[0].machine;
+  Operator op = product(10, 10, 10);
+  op.kernels = 3;
+  EXPECT_DOUBLE_EQ(host_seconds(machine, op, Direction::forward), 3e-5);
+  EXPECT_DOUBLE_EQ(host_seconds(machine, op, Direction::backward), 4e-5);
+  EXPECT_DOUBLE_EQ(host_seconds(machine, op, Direction::weight_grad), 1e-5);
+}
+
+}  // namespace
+}  // namespace slipway::test

@@ -1,0 +1,99 @@
+// Published runs as rows of a pooled fit: the critical path of each sums to its replay, and its slopes are those of
+// replays under moved constants.
+#include "scenarios/validate/pooled_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+
+#include "scenarios/language/load_trainer.h"
+#include "scenarios/tables/formats.h"
+
+namespace slipway::test {
+namespace {
+
+// Some measured runs of each study.
+std::vector<PublishedRow> some_runs() {
+  std::vector<PublishedRow> runs;
+  for (const char* study :
+       {"hagemann-2023", "fujii-2024", "vtrain-2024", "megatron-2021", "mosaicml-2023", "ultrascale-2025"}) {
+    std::ifstream in(std::string(SLIPWAY_SOURCE_DIR "/scenarios/studies/") + study + "/runs.csv");
+    const PublishedTable table = read_table(in, study);
+    int count = 0;
+    constexpr int every = 23, most = 6;
+    for (std::size_t i = 0; i < table.rows.size() && count < most; i += every)
+      if (exclusion_of(table.rows[i]) == Exclusion::none && !table.rows[i].fp8) runs.push_back(table.rows[i]), ++count;
+  }
+  return runs;
+}
+
+TEST(PooledRows, TheCriticalPathOfARunSumsToItsReplay) {
+  int checked = 0;
+  for (const PublishedRow& row : some_runs()) {
+    PricedRun run(row);
+    const double replayed = run.replay(book_constants());
+    EXPECT_NEAR(run.seconds(book_constants(), nullptr) / replayed, 1, 0.002) << in_words(row);
+    ++checked;
+  }
+  EXPECT_GE(checked, 20);
+}
+
+// Beyond a little, another path may be the longest.
+TEST(PooledRows, SlopesAreThoseOfReplaysUnderMovedConstants) {
+  for (const PublishedRow& row : some_runs()) {
+    PricedRun run(row);
+    StepConstants constants = book_constants();
+    const double here = run.replay(constants);
+    std::vector<double> slopes;
+    run.seconds(constants, &slopes);
+    double sum = 0;
+    const auto table = step_constants();
+    for (std::size_t j = 0; j < table.size(); ++j) {
+      constexpr double little = 1e-3;
+      StepConstants moved = constants;
+      moved.*table[j].value *= std::exp(little);
+      EXPECT_NEAR(std::log(PricedRun(row).replay(moved) / here) / little, slopes[j], 0.02)
+          << table[j].name << ", " << in_words(row);
+      sum += std::abs(slopes[j]);
+    }
+    EXPECT_GT(sum, 0.5) << in_words(row);
+  }
+}
+
+TEST(PooledRows, NothingMeasuredEntersAPrediction) {
+  for (PublishedRow row : some_runs()) {
+    const double with = PricedRun(row).replay(book_constants());
+    row.step_s = 1, row.allocated_bytes = row.reserved_bytes = row.all_reduce_bytes_per_s = 0;
+    EXPECT_EQ(PricedRun(row).replay(book_constants()), with) << in_words(row);
+  }
+}
+
+TEST(PooledRows, ASlowerHostMakesSmallModelsSlowerAndLargeOnesHardly) {
+  StepConstants slow = book_constants();
+  slow.host_kernel *= 3;
+  std::map<std::string, double> most;
+  for (const PublishedRow& row : some_runs()) {
+    const double factor = PricedRun(row).replay(slow) / PricedRun(row).replay(book_constants());
+    EXPECT_GE(factor, 1 - 1e-9) << in_words(row);
+    most[row.trainer] = std::max(most[row.trainer], factor);
+  }
+  EXPECT_GT(most["megatron-deepspeed"], 1.5);
+  EXPECT_LT(most["megatron-core"], 1.1);
+}
+
+TEST(PooledRows, Fp8IsNotPricedYet) {
+  PublishedRow row = some_runs().front();
+  row.fp8 = true;
+  EXPECT_THROW(PricedRun{row}, std::invalid_argument);
+}
+
+TEST(PooledRows, ATrainerNobodyKnowsIsAnError) {
+  PublishedRow row = some_runs().front();
+  row.trainer = "nobody's";
+  EXPECT_THROW(PricedRun{row}, std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace slipway::test
