@@ -76,9 +76,9 @@ struct Step {
 
   // Habits of the trainer.
   bool overlap_grad_reduce = true;  // reduce each block's gradient as soon as its last backward is done
-  bool overlap_param_gather =
-      true;  // ZeRO 1, 2: a block's weights may arrive when its first forward of the next step needs
-             // them; else the next step waits for all of its rank's
+  // ZeRO 1, 2: a block's weights may arrive when its first forward pass of the next step needs them; else the next step
+  // waits for all of its rank's.
+  bool overlap_param_gather = true;
   bool blocking_transfers = false;  // a rank goes on only after its message to another stage is sent
 };
 
