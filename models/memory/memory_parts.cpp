@@ -136,15 +136,6 @@ double activation_bytes(const MemoryParts& parts) {
   return bytes;
 }
 
-MemoryParts at_layer(MemoryParts parts, const MemoryParts& at_work, double head_held) {
-  if (head_held > 0) {
-    parts[MemoryPart::head] *= 1 - 1 / head_held;
-    parts[MemoryPart::logits] *= 1 - 1 / head_held;
-  }
-  parts += at_work;
-  return parts;
-}
-
 double bytes_for_weight_grads(std::span<const Operator> operators, bool first_input_comes_again) {
   double bytes = 0;
   over_weight_grads(operators, first_input_comes_again,

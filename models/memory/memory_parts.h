@@ -1,12 +1,12 @@
-// A rank's memory, part by part: one table of parts that the closed form (closed_form.h), the timeline of buffers
-// (schedules/memory/memory_timeline.h) and the estimate of a trainer (memory_estimate.h) all fill, so that
+// A rank's memory, part by part: one table of parts that the count (schedules/memory/counted_memory.h), the timeline
+// of buffers (schedules/memory/memory_timeline.h) and the estimate of a trainer (memory_estimate.h) all fill, so that
 // they can be set side by side.
 //
 //   weights │ gradients │ optimizer │ norms … logits │ messages … │ library │ fragmentation
 //   held throughout the step          saved for backward  on their way    a trainer's own
 //
 // Invariant: what `add_kept` adds sums to Operator::saved_bytes.
-// Guarded by tests/models/memory_stages_test.cpp and tests/schedules/memory_timeline_test.cpp.
+// Guarded by tests/schedules/counted_memory_test.cpp and tests/schedules/memory_timeline_test.cpp.
 #pragma once
 
 #include <array>
@@ -58,11 +58,6 @@ class MemoryParts {
 };
 double sum(const MemoryParts& parts);
 double activation_bytes(const MemoryParts& parts);  // norms .. logits
-
-// Under full recompute the peak is at the head's backward, or at a layer's, when one micro-batch's head and
-// logits are gone and that layer has been made again: `parts` at that second moment. `head_held`:
-// micro-batches whose head is among the parts.
-MemoryParts at_layer(MemoryParts parts, const MemoryParts& at_work, double head_held);
 
 // Adds what `op`, an operator of `block`, keeps from forward to backward.
 void add_kept(const Operator& op, const Block& block, const WorkShape& shape, MemoryParts& parts);

@@ -20,14 +20,24 @@ using PlanEmit = CommandTest;
 // The winner has ZeRO 2 beside a pipeline, which Megatron-FSDP may refuse.
 TEST_F(PlanEmit, EmitsTheFirstRowThatTheTrainerRunsAsPlanned) {
   const std::string file = path("winner.yaml");
-  const std::vector<std::string> args{"plan",   large,
-                                      "--keep", "layout.tensor",
-                                      "--set",  "layout.tensor=8",
-                                      "--keep", "layout.pipeline",
-                                      "--set",  "layout.pipeline=2",
-                                      "--emit", "megatron",
-                                      "--top",  "4",
-                                      "-o",     file};
+  const std::vector<std::string> args{"plan",
+                                      large,
+                                      "--keep",
+                                      "layout.tensor",
+                                      "--set",
+                                      "layout.tensor=8",
+                                      "--keep",
+                                      "layout.pipeline",
+                                      "--set",
+                                      "layout.pipeline=2",
+                                      "--emit",
+                                      "megatron",
+                                      "--top",
+                                      "40",
+                                      "--memory-share",
+                                      "0.84",  // so that ZeRO 2 wins
+                                      "-o",
+                                      file};
   const Answer answer = slipway_with(args);
   ASSERT_EQ(answer.status, status_done) << answer.err;
   std::vector<std::string> as_json = args;

@@ -42,6 +42,30 @@ TEST(CountedMemory, EqualsTheFourCasesOfFujii) {
   }
 }
 
+// What add_kept puts into parts sums to what the operators keep (models/memory/memory_parts.h).
+TEST(CountedMemory, PartsSumToTheSavedBytesOfOperators) {
+  LlamaShape wide{32, 4096, 14336, 32, 8, 128256, 8192}, mixtral = wide;
+  wide.head_dim = 192, wide.qk_norm = true;
+  mixtral.experts = 8, mixtral.experts_per_token = 2;
+  for (const Model& model : {llama("with norms of wider heads", wide), llama("with experts", mixtral)})
+    for (const Kernels kernels : {Kernels::torch, Kernels::flash2, Kernels::flash2_rmsnorm})
+      for (const Dtype dtype : {Dtype::bfloat16, Dtype::float32}) {
+        WorkShape shape;
+        shape.sequence = 8192;
+        shape.sharding = {4, true, 2};
+        shape.kernels = kernels;
+        shape.dtype = dtype;
+        MemoryParts parts;
+        double saved = 0;
+        const std::vector<Block> blocks = blocks_of(model);
+        for (const Operator& op : operators_of(model, 0, 34, shape)) {
+          add_kept(op, blocks[op.block], shape, parts);
+          saved += op.saved_bytes;
+        }
+        EXPECT_DOUBLE_EQ(sum(parts), saved) << model.name;
+      }
+}
+
 TEST(CountedMemory, HoldsOneMicroBatchLessOnEachLaterStage) {
   const std::vector<StageTerms> stages = counted_memory(author_case(2, 1, 4, 1, 16));
   for (int rank = 0; rank < 4; ++rank) {
