@@ -73,10 +73,18 @@ MemoryOdds odds_of(const StageTerms& terms, const MemoryConstants& constants) {
   return odds;
 }
 
-double first_stage_peak(const MemoryRun& run, const MemoryConstants& constants) {
+namespace {
+
+double first_stage_peak(const MemoryRun& run, Gathered gathered, const MemoryConstants& constants) {
   StageTerms first = run.stages.front();
-  first.gathered = run.gathered;
+  first.gathered = gathered;
   return reserved_bytes(first, constants);
+}
+
+}  // namespace
+
+double first_stage_peak(const MemoryRun& run, const MemoryConstants& constants) {
+  return first_stage_peak(run, run.gathered, constants);
 }
 
 MemoryPrice price_memory(const MemoryRun& run, const MemoryConstants& constants) {
@@ -84,7 +92,7 @@ MemoryPrice price_memory(const MemoryRun& run, const MemoryConstants& constants)
   MemoryPrice price;
   price.static_bytes = first[MemoryPart::weights] + first[MemoryPart::gradients] + first[MemoryPart::optimizer] +
                        first[MemoryPart::tables];
-  price.first_bytes = first_stage_peak(run, constants);
+  price.first_bytes = first_stage_peak(run, run.usual, constants);
   price.capacity_bytes = run.capacity_bytes;
   price.probability = 2;
   for (const StageTerms& stage : run.stages) {

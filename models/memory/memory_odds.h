@@ -38,19 +38,20 @@ struct MemoryRun {
   double capacity_bytes = 0;
   bool fitted = false;
   double reserved_bytes = 0;              // measured peak of stage 0 in the allocator; 0: not measured
-  Gathered gathered = Gathered::unknown;  // for that peak; verdicts do not know it
+  Gathered gathered = Gathered::unknown;  // of this run, for a fit to that peak
+  Gathered usual = Gathered::unknown;     // of the trainer's version: for the predicted peak of stage 0
 };
 
 struct MemoryPrice {
   double static_bytes = 0;  // stage 0: weights, gradients, optimizer, tables: what is there between two steps
-  double first_bytes = 0;   // stage 0: peak in the allocator, with what is known of the run
+  double first_bytes = 0;   // stage 0: peak in the allocator, as is usual of the trainer's version
   MemoryOdds odds;          // of the stage that is least likely to fit
   double capacity_bytes = 0;
   double probability = 0;
   bool fits = false, fits_cautious = false;  // more likely than not; with recommended_probability
 };
 MemoryPrice price_memory(const MemoryRun& run, const MemoryConstants& constants);
-// Allocator's peak of stage 0, with what is known of the run.
+// Allocator's peak of stage 0 with what is known of the run, for a fit.
 double first_stage_peak(const MemoryRun& run, const MemoryConstants& constants);
 
 }  // namespace slipway::models
