@@ -59,7 +59,8 @@ TEST_F(Pooled, EveryKeyOfTheJsonIsDocumented) {
   const Answer answer = slipway_with({"validate", file, "--pooled", "--json"});
   ASSERT_EQ(answer.status, status_done) << answer.err;
   std::vector<std::string> emitted;
-  for (const auto& [key, value] : nlohmann::json::parse(answer.out).items()) emitted.push_back(key);
+  const auto json = nlohmann::json::parse(answer.out);
+  for (const auto& [key, value] : json.items()) emitted.push_back(key);
   EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(outermost(pooled_answers().front())));
 }
 

@@ -44,7 +44,7 @@ TEST(Price, NoMeasuredValueOfARunEntersItsPrediction) {
     ASSERT_EQ(with.step_s, without.step_s) << row.line;
     ASSERT_EQ(with.memory->static_bytes, without.memory->static_bytes) << row.line;
     ASSERT_EQ(with.memory->first_bytes, without.memory->first_bytes) << row.line;
-    ASSERT_EQ(with.memory->peak_bytes, without.memory->peak_bytes) << row.line;
+    ASSERT_EQ(with.memory->odds.bytes, without.memory->odds.bytes) << row.line;
     ++priced;
   }
   EXPECT_GT(priced, 300);

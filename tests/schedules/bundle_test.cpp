@@ -22,7 +22,7 @@ Bundle small_bundle() {
   Bundle bundle;
   bundle.scenario = "small";
   bundle.graph = lower(input);
-  set_global_order(bundle.graph, Durations(bundle.graph.tasks.size(), 1.0));
+  set_global_order(bundle.graph, Durations(std::vector<double>(bundle.graph.tasks.size(), 1.0)));
   bundle.run.steps = 3;
   bundle.run.seed = 18446744073709551615ull;
   bundle.run.data = "/a path/with \\ and \"quotes\".txt";

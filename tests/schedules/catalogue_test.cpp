@@ -449,7 +449,7 @@ Step sliced(int tensor) {
 TEST(SlicesOfASequence, MakeSoundGraphsInWhichCachesGoForwardAndTheirGradientsBack) {
   for (const int tensor : {1, 2}) {
     TaskGraph graph = lower(sliced(tensor));
-    set_global_order(graph, Durations(graph.tasks.size(), 1.0));
+    set_global_order(graph, Durations(std::vector<double>(graph.tasks.size(), 1.0)));
     const auto violations = check_graph(graph);
     EXPECT_TRUE(violations.empty()) << describe(graph, violations.front());
     int caches = 0, gradients = 0;

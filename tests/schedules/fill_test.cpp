@@ -241,7 +241,7 @@ TEST_F(BrokenFilling, I11AnItemComesAfterTheWholeGroupThatItNeeds) {
 }
 
 TEST_F(BrokenFilling, I12TheWindowIsNoLongerThanUnfilled) {
-  filling_.durations.back() = 7;
+  filling_.durations.seconds.back() = 7;
   EXPECT_THAT(violations(), HasSubstr("I12: a window of 1 filled steps takes 20"));
 }
 
@@ -376,7 +376,7 @@ TEST(Window, IsASoundGraph) {
   const TaskGraph step = small_step(durations);
   TaskGraph window = window_of(step, 3);
   Durations all;
-  for (int s = 0; s < 3; ++s) all.insert(all.end(), durations.begin(), durations.end());
+  for (int s = 0; s < 3; ++s) all.seconds.insert(all.seconds.end(), durations.begin(), durations.end());
   set_global_order(window, all);
   for (const Violation& violation : check_graph(window)) ADD_FAILURE() << describe(window, violation);
   EXPECT_EQ(window.tasks.size(), 3 * step.tasks.size());
@@ -392,7 +392,7 @@ TEST(Window, ReplaysLikeItsStepsBackToBack) {
   for (std::uint32_t s = 0; s < 3; ++s)
     for (const TaskId id : step.order) window.order.push_back(static_cast<TaskId>(s * step.tasks.size()) + id);
   Durations all;
-  for (int s = 0; s < 3; ++s) all.insert(all.end(), durations.begin(), durations.end());
+  for (int s = 0; s < 3; ++s) all.seconds.insert(all.seconds.end(), durations.begin(), durations.end());
   EXPECT_EQ(replay(window, all, 2).start, replay(step, durations, 6).start);
 }
 

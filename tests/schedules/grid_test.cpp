@@ -51,7 +51,7 @@ bool holds_a_layer(const TaskGraph& graph, const Work& work) {
 
 // Only layers take time: the given lengths.
 Durations durations_of_layers(const TaskGraph& graph) {
-  Durations durations(graph.tasks.size(), 0);
+  Durations durations(std::vector<double>(graph.tasks.size(), 0));
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
     const Work& work = graph.work(id);
     if (work.kind == WorkKind::segment && holds_a_layer(graph, work)) durations[id] = lengths.of(work.pass);
@@ -169,7 +169,7 @@ TaskGraph graph_of(int tensor, int pipeline, int data) {
   input.dtype = Dtype::float32;
   input.global_batch = 4 * data;
   TaskGraph graph = lower(input);
-  set_global_order(graph, Durations(graph.tasks.size(), 1.0));
+  set_global_order(graph, Durations(std::vector<double>(graph.tasks.size(), 1.0)));
   return graph;
 }
 

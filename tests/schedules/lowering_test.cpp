@@ -35,7 +35,7 @@ Step small_llama(int tensor, int pipeline, int data, int chunks) {
 
 // Forward 1, backward 2, everything else 0.
 Durations unit_durations(const TaskGraph& graph) {
-  Durations durations(graph.tasks.size(), 0);
+  Durations durations(std::vector<double>(graph.tasks.size(), 0));
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
     const Work& work = graph.work(id);
     if (work.kind == WorkKind::segment) durations[id] = work.pass == Pass::forward ? 1 : 2;
@@ -473,7 +473,7 @@ TEST(SharedTable, StepsOfVSchedulesAreSound) {
       input.clip_norm = 1;
       input.global_batch = 8;
       TaskGraph graph = lower(input);
-      set_global_order(graph, Durations(graph.tasks.size(), 1.0));
+      set_global_order(graph, Durations(std::vector<double>(graph.tasks.size(), 1.0)));
       for (const Violation& violation : check_graph(graph))
         ADD_FAILURE() << schedule << zero << describe(graph, violation);
     }
@@ -491,7 +491,7 @@ TEST(SharedTable, AReductionThatWaitsForOneOfTheTwoOnlyIsFound) {
       input.schedule = pipeline == 1 ? "1f1b" : schedule;
       input.global_batch = 16;
       TaskGraph graph = lower(input);
-      set_global_order(graph, Durations(graph.tasks.size(), 1.0));
+      set_global_order(graph, Durations(std::vector<double>(graph.tasks.size(), 1.0)));
       ASSERT_TRUE(check_graph(graph).empty());
       const Ends ends = ends_of(graph);
       remove_edge(graph, ends.last, ends.reduction);

@@ -16,7 +16,7 @@ TaskGraph pipeline(int stages, int micro_batches, double* forward, Durations& du
   input.schedule = schedule;
   input.global_batch = micro_batches;
   TaskGraph graph = lower(input);
-  durations.assign(graph.tasks.size(), 0);
+  durations = Durations(graph.tasks.size());
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
     const Work& work = graph.work(id);
     if (work.kind == WorkKind::segment) durations[id] = work.pass == Pass::forward ? *forward : 2 * *forward;
@@ -57,7 +57,7 @@ TEST(Metrics, AChainOfCommunicationsIsExposedFromItsFirstLink) {
   input.layout.sequence_parallel = true;
   input.global_batch = 2;
   TaskGraph graph = lower(input);
-  Durations durations(graph.tasks.size(), 0);
+  Durations durations(std::vector<double>(graph.tasks.size(), 0));
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
     const Work& work = graph.work(id);
     if (work.kind == WorkKind::segment) durations[id] = 1;
@@ -157,7 +157,7 @@ TEST(MemoryTimeline, AgreesWithTheClosedFormOfFujii2024Within3Percent) {
     input.layout.context_exchange = ContextExchange::ring;  // the author's trainer keeps a rank's own keys and values
     input.global_batch = 8 * at.data * at.micro_batch;
     TaskGraph graph = lower(input);
-    Durations durations(graph.tasks.size(), 1e-6);
+    Durations durations(std::vector<double>(graph.tasks.size(), 1e-6));
     for (TaskId id = 0; id < graph.tasks.size(); ++id)
       durations[id] = graph.tasks[id].communicator == none ? 1e-3 : 1e-6;
     set_global_order(graph, durations);

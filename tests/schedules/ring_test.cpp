@@ -82,7 +82,7 @@ TEST(RingAttention, HasTheFlopsOfGatheredAttentionAndHalfAsManyBytesAgain) {
 
 // Segments take 1 s, a round `round_s`, backward twice as long; a shift `shift_s`; everything else 0.
 Durations durations_of(const TaskGraph& graph, double round_s, double shift_s) {
-  Durations durations(graph.tasks.size(), 0);
+  Durations durations(std::vector<double>(graph.tasks.size(), 0));
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
     const Work& work = graph.work(id);
     if (work.collective == Collective::shift) durations[id] = shift_s;

@@ -160,7 +160,7 @@ TEST(Rules, ALegalStepHasNoRefusalAndCanBeLowered) {
     if (!found.empty()) continue;
     ++lowered;
     TaskGraph graph = lower(step);
-    set_global_order(graph, Durations(graph.tasks.size(), 1));
+    set_global_order(graph, Durations(std::vector<double>(graph.tasks.size(), 1)));
     for (const Violation& violation : check_graph(graph)) ADD_FAILURE() << step.schedule << ": " << violation.message;
   }
   EXPECT_GT(lowered, 100);

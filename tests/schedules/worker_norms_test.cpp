@@ -29,7 +29,7 @@ TaskGraph measuring(const Layout& layout, bool tied = false, const std::string& 
   input.global_batch = 4 * layout.data;
   input.worker_norms = true;
   TaskGraph graph = lower(input);
-  set_global_order(graph, Durations(graph.tasks.size(), 1.0));
+  set_global_order(graph, Durations(std::vector<double>(graph.tasks.size(), 1.0)));
   return graph;
 }
 
@@ -135,7 +135,7 @@ double step_time(const char* schedule, double clip_norm) {
   input.global_batch = m;
   input.clip_norm = clip_norm;
   TaskGraph graph = lower(input);
-  Durations durations(graph.tasks.size(), 0);
+  Durations durations(std::vector<double>(graph.tasks.size(), 0));
   for (TaskId id = 0; id < graph.tasks.size(); ++id)
     if (graph.work(id).kind == WorkKind::segment) durations[id] = 1;
   set_global_order(graph, durations);

@@ -164,7 +164,7 @@ TEST(Simulate, MarksTheStuckHeadsOfADeadlockInTheGridOfTheSchedule) {
   in.layout.pipeline = 2;
   in.global_batch = 4;
   TaskGraph graph = lower(in);
-  const Durations durations(graph.tasks.size(), 1);
+  const Durations durations(std::vector<double>(graph.tasks.size(), 1));
   set_global_order(graph, durations);
   const auto place = [&](const std::string& label) {
     return std::find_if(graph.order.begin(), graph.order.end(),

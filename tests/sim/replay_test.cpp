@@ -29,7 +29,7 @@ Step small_llama(int tensor, int pipeline, int data, int chunks, int zero) {
 
 // Forward 1 s, backward 2 s; communication `message_s`, everything else 0.
 Durations given_durations(const TaskGraph& graph, double message_s) {
-  Durations durations(graph.tasks.size(), 0);
+  Durations durations(std::vector<double>(graph.tasks.size(), 0));
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
     const Work& work = graph.work(id);
     if (work.kind == WorkKind::segment) durations[id] = work.pass == Pass::forward ? 1 : 2;

@@ -44,7 +44,7 @@ inline TaskGraph sound(const Shape& shape) {
   input.clip_norm = shape.clip_norm;
   input.global_batch = 4 * shape.data;
   TaskGraph graph = lower(input);
-  set_global_order(graph, Durations(graph.tasks.size(), 1.0));
+  set_global_order(graph, Durations(std::vector<double>(graph.tasks.size(), 1.0)));
   return graph;
 }
 

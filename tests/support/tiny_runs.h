@@ -106,7 +106,7 @@ inline Step tiny_input(const Model& model) {
 
 // Forward 1, backward 2, everything else 0.
 inline Durations unit_durations(const TaskGraph& graph) {
-  Durations durations(graph.tasks.size(), 0);
+  Durations durations(std::vector<double>(graph.tasks.size(), 0));
   for (TaskId id = 0; id < graph.tasks.size(); ++id) {
     const Work& work = graph.work(id);
     if (work.kind == WorkKind::segment) durations[id] = work.pass == Pass::forward ? 1 : 2;
