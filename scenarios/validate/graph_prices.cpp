@@ -14,15 +14,6 @@
 namespace slipway::scenarios {
 namespace {
 
-NodeGroup nodes_of(const PublishedRow& row) {
-  const int per_node = std::min(row.gpus, row.gpus_per_node);
-  if (row.gpus % per_node != 0)
-    throw std::invalid_argument("its GPUs do not fill whole nodes of " + std::to_string(per_node));
-  Machine machine = machine_of(row);
-  if (node_share({machine, 1, row.gpus_per_node}, 2) == 1) machine.node_link.mesh = 0;  // also of a part of such a node
-  return {machine, row.gpus / per_node, per_node};
-}
-
 void keep_price(RowResult& result, const Workers::Outcome& outcome) {
   RowPrice& price = result.price;
   price.step_s = price.mfu = 0;
@@ -44,6 +35,15 @@ ContextExchange exchange_of(const std::string& trainer) {
 }
 
 }  // namespace
+
+NodeGroup nodes_of(const PublishedRow& row) {
+  const int per_node = std::min(row.gpus, row.gpus_per_node);
+  if (row.gpus % per_node != 0)
+    throw std::invalid_argument("its GPUs do not fill whole nodes of " + std::to_string(per_node));
+  Machine machine = machine_of(row);
+  if (node_share({machine, 1, row.gpus_per_node}, 2) == 1) machine.node_link.mesh = 0;  // also of a part of such a node
+  return {machine, row.gpus / per_node, per_node};
+}
 
 Scenario scenario_of(const PublishedRow& row) {
   Scenario scenario;

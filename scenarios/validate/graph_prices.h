@@ -22,6 +22,8 @@ inline constexpr std::array engine_names{Named{GraphEngine::replay, "replay"},
                                          Named{GraphEngine::book, "book"}};
 constexpr const char* name_of(GraphEngine engine) { return name_in(engine_names, engine); }
 
+// The run's nodes, as many of a node's GPUs as it has. Throws std::invalid_argument where its GPUs do not fill them.
+NodeGroup nodes_of(const PublishedRow& row);
 // Throws std::invalid_argument for a row that no scenario can describe.
 Scenario scenario_of(const PublishedRow& row);
 Step step_of(const PublishedRow& row);

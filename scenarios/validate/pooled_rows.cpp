@@ -1,13 +1,12 @@
 #include "scenarios/validate/pooled_rows.h"
 
 #include <cmath>
-#include <numeric>
 #include <stdexcept>
 
 #include "models/machine/trained_cluster.h"
 #include "scenarios/language/load_trainer.h"
-#include "scenarios/language/profiles.h"
 #include "scenarios/step/simulated_step.h"
+#include "scenarios/validate/graph_prices.h"
 #include "schedules/time/metrics.h"
 
 namespace slipway::scenarios {
@@ -17,16 +16,6 @@ const TrainerFacts& facts_of(const PublishedRow& row) {
   const TrainerFacts* facts = built_in_trainer(row.trainer);
   if (facts == nullptr) throw std::invalid_argument("there is no trainer '" + row.trainer + "'");
   return *facts;
-}
-
-NodeGroup nodes_of(const PublishedRow& row) {
-  const int per_node = std::min(row.gpus, row.gpus_per_node);
-  if (row.gpus % per_node != 0)
-    throw std::invalid_argument("its GPUs do not fill whole nodes of " + std::to_string(per_node));
-  NodeGroup nodes{built_in_machine(row.machine), row.gpus / per_node, per_node};
-  constexpr int largest_mesh = 8;  // node_share: a larger node has switches, also where a run takes a part of it
-  if (row.gpus_per_node > largest_mesh) nodes.machine.node_link.mesh = 0;
-  return nodes;
 }
 
 // What the table does not say of the step: the habits of its trainer.

@@ -224,12 +224,6 @@ double start_seconds(const LinkPath& path, Collective collective, int members, d
          nccl->ramp * std::sqrt(traffic.bytes_per_link);
 }
 
-double node_weight(const LinkPath& path, Collective collective) {
-  const CollectiveConstants* nccl = nccl_of(path, collective);
-  if (nccl == nullptr || path.span.nodes > 1 || path.span.members() < 2) return 1;
-  return 1 / nccl->share;
-}
-
 double collective_seconds(const LinkPath& path, Collective collective, int members, double bytes) {
   const Links links = links_of(path, collective, algorithm_of(path, collective, members, bytes));
   return start_seconds(path, collective, members, bytes) +

@@ -44,8 +44,6 @@ Algorithm algorithm_of(const LinkPath& path, Collective collective, int members,
 Links links_of(const LinkPath& path, Collective collective, Algorithm algorithm);
 // Seconds of a message before its rounds and bytes.
 double start_seconds(const LinkPath& path, Collective collective, int members, double bytes);
-// Bytes that a port is busy with for each byte of a collective inside a node: NCCL does not reach all of a port.
-double node_weight(const LinkPath& path, Collective collective);
 double collective_seconds(const LinkPath& path, Collective collective, int members, double bytes);
 
 }  // namespace slipway::schedules
