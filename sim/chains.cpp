@@ -70,6 +70,16 @@ class Finder {
     return graph_.tasks[id].kind == TaskKind::collective && forms_.tasks[id].bytes == 0 && !carries_[id];
   }
 
+  // True if the hosts' issue of both counts from the same synchronisation, so that all dates are known with the first.
+  bool count_alike(TaskId link, TaskId id) const {
+    if (forms_.host->empty()) return true;
+    const auto of_link = forms_.host->of(link), of_id = forms_.host->of(id);
+    const auto is_alike = [&](const HostIssue::Share& share) {
+      return !share.waits && share.since == of_link.front().since;
+    };
+    return std::all_of(of_link.begin(), of_link.end(), is_alike) && std::all_of(of_id.begin(), of_id.end(), is_alike);
+  }
+
   // True for a collective of known duration behind `link` that waits for tasks of the link's ranks, and for which their
   // later tasks wait.
   bool may_be_beside(TaskId id, TaskId link) const {
@@ -80,7 +90,7 @@ class Finder {
              });
     };
     const auto before = graph_.predecessors[id], after = graph_.successors[id];
-    return has_known_duration(id) && std::all_of(before.begin(), before.end(), is_of_them) &&
+    return has_known_duration(id) && count_alike(link, id) && std::all_of(before.begin(), before.end(), is_of_them) &&
            std::all_of(after.begin(), after.end(), is_of_them);
   }
 
@@ -132,7 +142,7 @@ class Finder {
   // chain begins with `first`. Returns false, and appends nothing, if another task could see what is between them.
   bool append_between(TaskId first, const std::vector<TaskId>& beside, TaskId second, std::vector<TaskId>& chain) {
     const auto from = graph_.predecessors[first], to = graph_.predecessors[second];
-    if (from.size() != to.size() || !is_hidden(first)) return false;
+    if (from.size() != to.size() || !is_hidden(first) || !count_alike(first, second)) return false;
     const std::size_t size = chain.size();
     if (chain.empty()) chain.push_back(first);
     const auto begin = static_cast<std::ptrdiff_t>(chain.size());
@@ -142,7 +152,7 @@ class Finder {
       });
       bool inside = same_rank != from.end();
       for (TaskId id = inside ? next_on_lane(*same_rank) : nobody; inside; id = next_on_lane(id)) {
-        inside = may_be_inside(id, graph_.tasks[second].communicator);
+        inside = may_be_inside(id, graph_.tasks[second].communicator) && count_alike(first, id);
         chain.push_back(id);
         if (id == last) break;
       }

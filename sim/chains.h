@@ -17,6 +17,8 @@
 //   ranks  ─┤k1├─┤   b   ├─┤k2├─┤   c   ├─┤k3├─      x: waits for what comes before b, c waits for it
 //                ├ x ├
 //
+// Where hosts issue the tasks, all of a chain's count from the same synchronisation.
+//
 // A unit is a chain or a task of its own. Guarded by tests/sim/chains_test.cpp.
 #pragma once
 

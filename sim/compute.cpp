@@ -51,13 +51,14 @@ void SharedCompute::count_communication(int rank, int change) {
   if (ranks_[rank].slowdown != 1) touch(rank);
 }
 
-void SharedCompute::begin(int rank_index, Instance instance, double work_s, double now) {
+void SharedCompute::begin(int rank_index, Instance instance, double work_s, double now, double not_before) {
   Rank& rank = ranks_[rank_index];
   rank.running = true;
   rank.instance = instance;
   rank.left_s = work_s;
   rank.speed = 0;
   rank.since = now;
+  rank.not_before = not_before;
   touch(rank_index);
   count_busy(rank.pool, 1);
 }
@@ -84,7 +85,7 @@ void SharedCompute::update(Rank& rank, double now, Calendar& calendar) {
   rank.left_s = std::max(0.0, rank.left_s - (now - rank.since) * rank.speed);
   rank.since = now;
   rank.speed = speed;
-  rank.due = now + rank.left_s / speed;
+  rank.due = std::max(now + rank.left_s / speed, rank.not_before);
   calendar.add(rank.due, rank.instance);
 }
 

@@ -25,7 +25,8 @@ class SharedCompute {
   bool changes(int rank) const { return ranks_[rank].changes; }
   bool slowed_by_communication() const { return slowed_by_communication_; }
 
-  void begin(int rank, Instance instance, double work_s, double now);
+  // It ends no earlier than `not_before`, when its host has issued it.
+  void begin(int rank, Instance instance, double work_s, double now, double not_before);
   void end(int rank);
   void communication_begins(int rank) { count_communication(rank, 1); }
   void communication_ends(int rank) { count_communication(rank, -1); }
@@ -45,7 +46,7 @@ class SharedCompute {
     bool running = false;
     bool touched = false;
     Instance instance = 0;
-    double left_s = 0, speed = 0, since = 0, due = 0;
+    double left_s = 0, speed = 0, since = 0, due = 0, not_before = 0;
   };
   // Ranks that share cores, or one GPU, which counts as one core.
   struct Pool {

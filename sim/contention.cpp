@@ -46,18 +46,22 @@ void visit_links(const LinkUse& use, const EdgeSet& set, Each each) {
 
 void find_busiest(LinkUse& use) {
   for (TaskId task = 0; task < use.graph.tasks.size(); ++task)
-    if (use.set_of_task[task] != no_set)
-      if (EdgeSet& set = use.sets[use.set_of_task[task]]; !std::isinf(set.busiest))
-        set.busiest = std::max(set.busiest, busyness_of(use, task));
+    if (use.set_of_task[task] != no_set) {
+      EdgeSet& set = use.sets[use.set_of_task[task]];
+      if (!std::isinf(set.busiest)) set.busiest = std::max(set.busiest, busyness_of(use, task));
+      if (use.paths[use.graph.tasks[task].communicator].measured == nullptr) continue;
+      const MeasuredFlows flows = measured_flows(use, message_of(use, task));
+      set.pace = std::max(set.pace, flows.bytes / flows.seconds);
+    }
 }
 
 template <typename Wanted>
 void add_loads(const LinkUse& use, Loads& loads, Wanted wanted) {
   for (const EdgeSet& set : use.sets) {
     if (!wanted(set)) continue;
-    const double pace = set.whole ? 0 : pace_of(use, set);
+    const double pace = set.pace > 0 ? set.pace : set.whole ? 0 : pace_of(use, set);
     visit_links(use, set, [&](const RouteLink& link, const Edge& edge, const Route& route) {
-      loads[link.id] += edge.share == 1 ? narrowest(route) : edge.share * pace;
+      loads[link.id] += set.pace > 0 || edge.share != 1 ? edge.share * pace : narrowest(route);
     });
   }
 }
@@ -92,19 +96,57 @@ AlgorithmMessage message_of(const LinkUse& use, TaskId task) {
   const Work& work = use.graph.work(task);
   const std::size_t communicator = static_cast<std::size_t>(use.graph.tasks[task].communicator);
   const LinkPath& path = use.paths[communicator];
+  double bytes = work.bytes;
+  Collective collective = work.collective;
+  int messages = 1;
+  if (path.measured != nullptr) {
+    const Work sent = as_sent(use.graph.step.layout, work, path);
+    messages = messages_for(sent, path);
+    bytes = sent.bytes / messages;
+    collective = sent.collective;
+  }
   if (use.graph.tasks[task].kind == TaskKind::transfer)
-    return {path, Algorithm::ring, {path.latency, path.bandwidth}, {work.bytes, 1, 0}};
+    return {path, Algorithm::ring, {path.latency, path.bandwidth}, {bytes, 1, 0}};
   const int members = static_cast<int>(use.graph.communicators[communicator].ranks.size());
-  const Algorithm algorithm = algorithm_of(path, work.collective, members, work.bytes);
-  return {path, algorithm, links_of(path, work.collective, algorithm),
-          ring_traffic(work.collective, members, work.bytes)};
+  const Algorithm algorithm = algorithm_of(path, collective, members, bytes);
+  return {path,
+          algorithm,
+          links_of(path, collective, algorithm),
+          ring_traffic(collective, members, bytes),
+          collective,
+          members,
+          bytes,
+          messages};
+}
+
+bool has_tree_edges(const LinkUse& use, const LinkPath& path) { return !path.chooses || use.shares_links; }
+
+double seconds_inside(const AlgorithmMessage& message) {
+  if (message.algorithm != Algorithm::hierarchical) return 0;
+  const Span span = measured_span(message.path, message.collective);
+  const double inside = span.nodes * (span.per_node - 1.0) / (span.members() - 1);
+  return inside * message.traffic.bytes_per_link / span.inside.bandwidth;
+}
+
+// Inside a node, a port is busy for as long as the collective takes, whatever share of it that reaches.
+MeasuredFlows measured_flows(const LinkUse& use, const AlgorithmMessage& message) {
+  const LinkPath& path = message.path;
+  const double times = path.measured->constants.whole * message.messages;
+  MeasuredFlows flows{path.weight * message.traffic.bytes_per_link,
+                      message.traffic.bytes_per_link / message.links.bandwidth - seconds_inside(message)};
+  if (message.algorithm == Algorithm::tree && !has_tree_edges(use, path))
+    flows.bytes *= path.bandwidth / path.tree.bandwidth;
+  if (path.span.nodes == 1 && message.algorithm != Algorithm::ring)
+    flows.bytes *= path.bandwidth / message.links.bandwidth;
+  return {times * flows.bytes, times * flows.seconds};
 }
 
 double busyness_of(const LinkUse& use, TaskId task) {
   constexpr double always = std::numeric_limits<double>::infinity();
   if (use.graph.tasks[task].kind == TaskKind::transfer) return always;
   const AlgorithmMessage message = message_of(use, task);
-  const double waits = message.traffic.rounds * message.links.latency;
+  const double waits = message.traffic.rounds * message.links.latency +
+                       start_seconds(message.path, message.collective, message.members, message.bytes);
   return waits > 0 ? message.traffic.bytes_per_link / message.links.bandwidth / waits : always;
 }
 

@@ -5,8 +5,8 @@
 //   load of a link    Σ of what each edge over it would send by itself
 //   contended         a link of the set would have more than it carries
 //
-// A task is no traffic if its time on links is below 1 % of its latency, even when all others slow it down as much as
-// they can. Guarded by tests/sim/collective_test.cpp and tests/sim/algorithm_test.cpp.
+// A task is no traffic if its time on links is below 1 % of its latency and start, even when all others slow it down as
+// much as they can. Guarded by tests/sim/collective_test.cpp and tests/sim/algorithm_test.cpp.
 #pragma once
 
 #include <array>
@@ -30,6 +30,7 @@ struct EdgeSet {
   bool whole = true;    // each edge carries as much as a ring's link would
   double busiest = 0;   // the largest ratio of a task's time on links to its latency
   double overload = 1;  // bytes/s that would be sent over the most loaded link, per bytes/s that it carries
+  double pace = 0;      // bytes/s of an edge with share 1, the fastest task's, where prices limit it; 0: its links do
   bool carries_traffic = false, contended = false;
 };
 
@@ -52,17 +53,35 @@ struct LinkUse {
   }
 };
 
-// A message as its algorithm sends it.
+// A message as its algorithm sends it; one of the `messages` that a trainer makes of the task's.
 struct AlgorithmMessage {
   const LinkPath& path;
   Algorithm algorithm;
   Links links;
   RingTraffic traffic;
+  Collective collective = Collective::none;
+  int members = 2;
+  double bytes = 0;
+  int messages = 1;
 };
 
 AlgorithmMessage message_of(const LinkUse& use, TaskId task);
 
-// Seconds that the task loads its links if it is alone, divided by its seconds of latency; infinity for a transfer.
+// What the flows of a task carry together, where it is priced by measured collectives: bytes of an edge with share 1,
+// and the seconds that they take alone.
+struct MeasuredFlows {
+  double bytes = 0, seconds = 0;
+};
+MeasuredFlows measured_flows(const LinkUse& use, const AlgorithmMessage& message);
+// Trees that NCCL would choose by size load the links that its rings would, for as long as the trees take. So members
+// stay alike and the graph may have representative ranks. An explicit tree, or a graph that never has them, has a
+// tree's edges.
+bool has_tree_edges(const LinkUse& use, const LinkPath& path);
+// Seconds of a hierarchical collective inside the nodes, before and after its flows.
+double seconds_inside(const AlgorithmMessage& message);
+
+// Seconds that the task loads its links if it is alone, divided by its seconds of latency and start; infinity for a
+// transfer.
 double busyness_of(const LinkUse& use, TaskId task);
 bool is_traffic(const EdgeSet& set, double busyness);
 // Sets `busiest`, `overload`, `carries_traffic` and `contended` of all sets. All steps together contend for a link.

@@ -26,6 +26,8 @@ class Loop {
       : graph_(graph),
         forms_(forms),
         output_(output),
+        hosts_(*forms.host, steps),
+        awaiting_(hosts_.empty() ? 0 : rank_count(graph.step.layout)),
         compute_(cluster, rank_count(graph.step.layout)),
         frontier_(make_frontier(units, steps, ready_)),
         network_(build_platform(cluster, forms.edges)),
@@ -54,15 +56,16 @@ class Loop {
     flapping_.settle(now);
     do {
       collect_calendar(now);
+      while (!issues_.empty() && issues_.next_date() <= now) ready_.push_back(issues_.take().second);
       std::sort(opening_.begin(), opening_.end());
       for (const Instance instance : opening_) open_flows(instance);
       opening_.clear();
       do {
         end_all(now);
         start_all(now);
-      } while (!ended_.empty());
+      } while (!ended_.empty() || !ready_.empty());
       compute_.settle(now, calendar_);
-    } while (!calendar_.empty() && calendar_.next_date() <= now);
+    } while (next_date() <= now);
     output_.done->store(done_, std::memory_order_relaxed);
     output_.now->store(now, std::memory_order_relaxed);
     wake_at_next_date(now);
@@ -75,7 +78,7 @@ class Loop {
       const Task& task = graph_.tasks[id];
       if (forms_.tasks[id].bytes > 0)
         opening_.push_back(instance);
-      else if (task.communicator != none || !compute_.changes(task.rank) ||
+      else if (task.communicator != none || !compute_.changes(task.rank) || forms_.tasks[id].seconds == 0 ||
                compute_.comes_due(task.rank, instance, date))
         ended_.push_back(instance);
     }
@@ -100,8 +103,31 @@ class Loop {
 
   void start_all(double now) {
     std::sort(ready_.begin(), ready_.end());
-    for (const Instance instance : ready_) start(instance, now);
-    ready_.clear();
+    starting_.swap(ready_);
+    for (const Instance instance : starting_)
+      if (is_issued(instance, now)) start(instance, now);
+    starting_.clear();
+  }
+
+  // False, and kept for later, for a task or a chain that a host has not issued yet.
+  bool is_issued(Instance instance, double now) {
+    if (hosts_.empty()) return true;
+    const TaskId id = frontier_.first_task(instance);
+    if (const std::int32_t rank = hosts_.awaited(step_of(instance), id); rank != none) {
+      awaiting_[rank].push_back(instance);
+      return false;
+    }
+    const double date = hosts_.start(step_of(instance), id, is_message(id));
+    if (date > now) issues_.add(date, instance);
+    return date <= now;
+  }
+
+  // A host that waited for this task goes on; others' tasks may have waited for that.
+  void let_host_go_on(Instance instance, TaskId id, double now) {
+    const std::int32_t rank = hosts_.begin(step_of(instance), id, now);
+    if (rank == none) return;
+    ready_.insert(ready_.end(), awaiting_[rank].begin(), awaiting_[rank].end());
+    awaiting_[rank].clear();
   }
 
   void start(Instance instance, double now) {
@@ -110,34 +136,43 @@ class Loop {
     output_.start[place_of(instance, id)] = now;
     const Task& task = graph_.tasks[id];
     const TaskForm& forms = forms_.tasks[id];
+    double issued = 0;
+    if (!hosts_.empty()) {
+      let_host_go_on(instance, id, now);
+      if (task.communicator == none) issued = hosts_.end(step_of(instance), id);
+    }
     if (task.communicator != none && compute_.slowed_by_communication())
       for (const std::int32_t rank : members_of(graph_, id)) compute_.communication_begins(rank);
     if (forms.seconds == 0) {
       if (forms.bytes > 0) return open_flows(instance);
+      if (issued > now) return calendar_.add(issued, instance);
       ended_.push_back(instance);
     } else if (task.communicator == none && compute_.changes(task.rank)) {
-      compute_.begin(task.rank, instance, forms.seconds, now);
+      compute_.begin(task.rank, instance, forms.seconds, now, issued);
     } else {
-      calendar_.add(now + forms.seconds, instance);
+      calendar_.add(std::max(now + forms.seconds, issued), instance);
     }
   }
 
   // All dates of a chain follow from its beginning; only its end is an event. A task starts when the last of its
-  // predecessors within the chain is over. These are the tasks that it waits for, and those before it on its lane: of a
-  // rank, or of the chain's communicator.
+  // predecessors within the chain is over and the hosts have issued it. These are the tasks that it waits for, and those
+  // before it on its lane: of a rank, or of the chain's communicator.
   void start_chain(Instance instance, double now) {
     const auto& unit_of = frontier_.units->chains->unit_of;
     const std::uint32_t unit = frontier_.unit_of(instance);
+    const std::size_t step = step_of(instance);
     ++chains_begun_;
     double communicator_free = now, latest = now;
     for (const TaskId id : frontier_.tasks_of(instance)) {
       const Task& task = graph_.tasks[id];
       double& lane_free = task.communicator != none ? communicator_free : rank_free(task.rank, now);
-      double start = lane_free;
+      double start = std::max(lane_free, hosts_.start(step, id, is_message(id)));
       for (const TaskId before : graph_.predecessors[id])
         if (unit_of[before] == unit) start = std::max(start, output_.end[place_of(instance, before)]);
       output_.start[place_of(instance, id)] = start;
-      output_.end[place_of(instance, id)] = lane_free = start + forms_.tasks[id].seconds;
+      lane_free = start + forms_.tasks[id].seconds;
+      if (!is_message(id)) lane_free = std::max(lane_free, hosts_.end(step, id));
+      output_.end[place_of(instance, id)] = lane_free;
       latest = std::max(latest, lane_free);
     }
     if (latest > now)
@@ -154,22 +189,28 @@ class Loop {
   }
 
   bool is_chain(Instance instance) const { return frontier_.units->chains->is_chain(frontier_.unit_of(instance)); }
+  bool is_message(TaskId id) const { return graph_.tasks[id].communicator != none; }
+  std::size_t step_of(Instance instance) const { return instance / frontier_.units->count; }
   // Index of a task's dates.
-  std::size_t place_of(Instance instance, TaskId id) const {
-    return instance / frontier_.units->count * graph_.tasks.size() + id;
+  std::size_t place_of(Instance instance, TaskId id) const { return step_of(instance) * graph_.tasks.size() + id; }
+
+  // When something that is known now happens next.
+  double next_date() const {
+    constexpr double never = std::numeric_limits<double>::infinity();
+    return std::min(calendar_.empty() ? never : calendar_.next_date(), issues_.empty() ? never : issues_.next_date());
   }
 
   void open_flows(Instance instance) {
     const TaskForm& forms = forms_.tasks[frontier_.first_task(instance)];
     flapping_.lift();
-    flows_.open(instance, forms.first_edge, forms.last_edge, forms.bytes);
+    flows_.open(instance, forms.first_edge, forms.last_edge, forms.bytes, forms.least_s);
     flapping_.settle(simgrid::s4u::Engine::get_clock());
   }
 
   // SimGrid runs timers that are due right after this call; one of a past date is gone then.
   void wake_at_next_date(double now) {
     if (wake_date_ <= now) wake_ = nullptr;
-    double next = calendar_.empty() ? std::numeric_limits<double>::infinity() : calendar_.next_date();
+    double next = next_date();
     if (!flapping_.empty() && flows_.any()) next = std::min(next, flapping_.next_date(now));
     if (std::isinf(next) || (wake_ != nullptr && wake_date_ <= next)) return;
     if (wake_ != nullptr) wake_->remove();
@@ -180,8 +221,11 @@ class Loop {
   const TaskGraph& graph_;
   const TaskForms& forms_;
   const SimulationOutput& output_;
-  std::vector<Instance> ready_, ended_, opening_;
+  std::vector<Instance> ready_, starting_, ended_, opening_;
   Calendar calendar_;
+  Hosts hosts_;
+  Calendar issues_;                              // of tasks that only wait for their hosts
+  std::vector<std::vector<Instance>> awaiting_;  // per rank: the same, until its host has synchronised
   SharedCompute compute_;
   Frontier frontier_;
   Network network_;

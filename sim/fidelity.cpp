@@ -17,24 +17,24 @@
 namespace slipway::sim {
 namespace {
 
-// Trees that NCCL would choose by size load the links that its rings would, for as long as the trees take. So members
-// stay alike and the graph may have representative ranks. An explicit tree, or a graph that never has them, has a
-// tree's edges.
-bool has_tree_edges(const LinkUse& use, const LinkPath& path) { return !path.chooses || use.shares_links; }
-
 // Seconds before the flows, and bytes of an edge that carries everything.
 TaskForm flows_of(const LinkUse& use, TaskId task) {
   const AlgorithmMessage message = message_of(use, task);
   const LinkPath& path = message.path;
-  TaskForm flows{message.traffic.rounds * message.links.latency, path.weight * message.traffic.bytes_per_link};
-  if (message.algorithm == Algorithm::tree && !has_tree_edges(use, path))
-    flows.bytes *= path.bandwidth / path.tree.bandwidth;
+  const Work& work = use.graph.work(task);
   const Communicator& communicator = use.graph.communicator(task);
-  flows.seconds += seconds_before(use.graph.work(task), communicator, use.cluster);
-  if (path.reduce_bandwidth > 0) flows.seconds += message.traffic.reduced_bytes / path.reduce_bandwidth;
-  if (message.algorithm == Algorithm::hierarchical) {  // inside the nodes, before and after
-    const double n = path.span.members(), inside = path.span.nodes * (path.span.per_node - 1.0) / (n - 1);
-    flows.seconds += inside * message.traffic.bytes_per_link / path.span.inside.bandwidth;
+  const double before = seconds_before(work, communicator, use.cluster);
+  TaskForm flows;
+  if (path.measured != nullptr) {
+    const MeasuredFlows alone = measured_flows(use, message);
+    const double price = message_seconds(as_sent(use.graph.step.layout, work, path), message.members, path);
+    flows = {std::max(0.0, price - alone.seconds) + before, alone.bytes, alone.seconds};
+  } else {
+    flows = {message.traffic.rounds * message.links.latency + before, path.weight * message.traffic.bytes_per_link};
+    if (message.algorithm == Algorithm::tree && !has_tree_edges(use, path))
+      flows.bytes *= path.bandwidth / path.tree.bandwidth;
+    if (path.reduce_bandwidth > 0) flows.seconds += message.traffic.reduced_bytes / path.reduce_bandwidth;
+    flows.seconds += seconds_inside(message);
   }
   const EdgeSet& set = use.sets[use.set_of_task[task]];
   flows.first_edge = set.first;
@@ -63,7 +63,7 @@ bool can_flow(const LinkUse& use, TaskId task) {
   const Task& at = use.graph.tasks[task];
   if (at.communicator == none) return false;
   const Work& work = use.graph.work(task);
-  if (!(work.bytes > 0) || is_priced_with_others(use.graph, work, use.cluster)) return false;
+  if (!(work.bytes > 0)) return false;
   if (at.kind == TaskKind::transfer) return true;
   return work.collective == Collective::all_reduce || work.collective == Collective::all_gather ||
          work.collective == Collective::reduce_scatter || work.collective == Collective::all_to_all ||
@@ -155,6 +155,7 @@ std::vector<TaskForms> task_forms(std::span<const TimedStep> steps, CollectiveFi
     LinkUse& use = uses[i];
     const Durations& durations = steps[i].durations;
     use.forms.tasks.reserve(durations.size());
+    use.forms.host = &durations.host;
     for (TaskId task = 0; task < durations.size(); ++task)
       use.forms.tasks.push_back(becomes_flows(use, task, fidelity) ? flows_of(use, task) : TaskForm{durations[task]});
     all_forms.push_back(std::move(use.forms));

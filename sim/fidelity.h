@@ -6,6 +6,10 @@
 //                       It is done when the last flow ends. α is the slowest edge's, or the algorithm's mean.
 //   everything else     its duration
 //
+// GPUs with measured collectives: the delay also has the message's start, and the flows of a collective alone take what
+// its price has beside that. Each flow has at most the rate at which it does: where GPUs share a port, the price expects
+// that all use it at the same time, and so does the rate.
+//
 // There are n flows instead of 2(n−1) rounds: every edge carries the same bytes per round, so the pipeline of rounds
 // takes as long as one long flow on each edge at once.
 //
@@ -36,12 +40,16 @@ struct Edge {
 struct TaskForm {
   double seconds = 0;                           // duration; with flows, the delay before them
   double bytes = 0;                             // of an edge with share 1; 0: no flows
+  double least_s = 0;                           // that each flow takes, however free its links are
   std::uint32_t first_edge = 0, last_edge = 0;  // of the flows
 };
+
+inline const HostIssue no_hosts;
 
 struct TaskForms {
   std::vector<TaskForm> tasks;
   std::vector<Edge> edges;
+  const HostIssue* host = &no_hosts;  // that of the durations, which outlive the forms
 };
 
 // One of several steps that share a cluster's links. `cluster` has its ranks' places and the costs of messages.

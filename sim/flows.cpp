@@ -46,7 +46,7 @@ Flows::Flows(std::vector<HostPair> routes, std::uint32_t tasks) : routes_(std::m
   if (network_ == nullptr) throw std::runtime_error("SimGrid has no CM02 network model; version 3.32 is expected");
 }
 
-void Flows::open(Instance instance, std::uint32_t first_edge, std::uint32_t last_edge, double bytes) {
+void Flows::open(Instance instance, std::uint32_t first_edge, std::uint32_t last_edge, double bytes, double least_s) {
   for (std::uint32_t edge = first_edge; edge < last_edge; ++edge) {
     const double share = bytes * routes_[edge].share;
     const auto parts = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(share * parts_per_byte + 0.5));
@@ -55,6 +55,7 @@ void Flows::open(Instance instance, std::uint32_t first_edge, std::uint32_t last
     flow->set_source(routes_[edge].from);
     flow->detach();
     flow->set_destination(routes_[edge].to);  // the flow is complete now: SimGrid starts it
+    if (least_s > 0) network_->get_started_action_set()->back().set_bound(static_cast<double>(parts) / least_s);
     flying_.insert(flow->get_impl(), instance);
   }
   open_per_task_[instance % open_per_task_.size()] += last_edge - first_edge;

@@ -3,7 +3,8 @@
 // A flow is a detached host-to-host Comm: SimGrid keeps it alive until it ends, and only the address of its activity
 // identifies it here. When time advances, the network model lists the actions that have just ended. They are looked up
 // before SimGrid frees them. (Completion callbacks cost more, and dropping the last reference inside one crashes
-// SimGrid 3.32.)
+// SimGrid 3.32.) A flow's largest rate is set on its action, the last started one: SimGrid 3.32 does not hand on that of
+// a host-to-host Comm.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +48,8 @@ class Flows {
   // `routes` of the edges of the tasks' forms; `tasks` per step. One instance of a task is under way at a time.
   Flows(std::vector<HostPair> routes, std::uint32_t tasks);
 
-  // Opens one flow on each edge [first, last), with its share of `bytes`.
-  void open(Instance instance, std::uint32_t first_edge, std::uint32_t last_edge, double bytes);
+  // Opens one flow on each edge [first, last), with its share of `bytes`. None takes less than `least_s` seconds.
+  void open(Instance instance, std::uint32_t first_edge, std::uint32_t last_edge, double bytes, double least_s);
   // Appends the instances whose last flow ended at the present date.
   void collect(std::vector<Instance>& ended);
 

@@ -93,7 +93,9 @@ class Run {
 }  // namespace
 
 Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const SimulationOptions& options) {
-  return simulate(graph, cluster, durations_of(graph, cluster), options);
+  Durations durations = durations_of(graph, cluster);
+  durations.host = host_issue_of(graph, cluster);
+  return simulate(graph, cluster, durations, options);
 }
 
 Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,

@@ -7,12 +7,13 @@
 //                                                                     └─ flows.h     SimGrid: shared links
 //
 // Every lane runs its tasks in the stored global order, one at a time. A task starts when its predecessors are done
-// (also those of the previous step) and it is at the head of the lanes of all its members. Copies of the step run back
-// to back without a barrier between them.
+// (also those of the previous step), it is at the head of the lanes of all its members, and their hosts have issued it
+// (schedules/lower/lowering.h). Copies of the step run back to back without a barrier between them.
 //
 // Against closed forms it is exact: a transfer takes latency + bytes/bandwidth, two transfers through one port take
 // twice as long, opposite directions do not disturb each other (tests/sim/network_test.cpp). Without contention the
-// result is the list replay's (tests/sim/replay_test.cpp). The same input gives the same bytes.
+// result is the list replay's (tests/sim/replay_test.cpp, tests/sim/trained_step_test.cpp). The same input gives the
+// same bytes.
 //
 // SimGrid allows one engine per process, so each call simulates in a forked child. Calls may follow one another or run
 // at the same time in different threads.

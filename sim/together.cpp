@@ -12,8 +12,8 @@ namespace {
 
 struct Merged {
   TaskGraph graph;
-  Durations durations;
   TaskForms forms;
+  HostIssue host;
   std::vector<std::vector<TaskId>> lists;  // per GPU: its compute tasks in order
 };
 
@@ -78,6 +78,26 @@ void add_job(Merged& merged, const Job& job, const TaskForms& forms) {
   add_forms(merged, job, forms);
 }
 
+// What the hosts of a job issue in all its steps, one after the other.
+void add_host_issue(HostIssue& host, const Job& job) {
+  const HostIssue& of_job = job.durations.host;
+  for (int step = 0; step < job.steps; ++step)
+    for (TaskId task = 0; task < job.graph.tasks.size(); ++task) {
+      if (!of_job.empty())
+        for (HostIssue::Share share : of_job.of(task)) {
+          const HostIssue::Host& of_rank = of_job.hosts[share.rank];
+          const double rest = share.since > 0 ? 0 : of_rank.tail * (of_rank.waits ? std::min(step, 1) : step);
+          share.before += rest;
+          if (!share.waits) share.after += rest;
+          share.since = static_cast<std::uint16_t>(share.since + step);
+          share.rank = gpu_of(job, share.rank);
+          host.shares.push_back(share);
+        }
+      host.begin.push_back(static_cast<std::uint32_t>(host.shares.size()));
+    }
+  host.synchronisations = std::max(host.synchronisations, job.steps);
+}
+
 Merged merged_of(const Cluster& hardware, std::span<const Job> jobs, CollectiveFidelity fidelity) {
   std::vector<TimedStep> steps;
   for (const Job& job : jobs) steps.push_back({job.graph, job.cluster, job.durations});
@@ -85,7 +105,12 @@ Merged merged_of(const Cluster& hardware, std::span<const Job> jobs, CollectiveF
   Merged merged;
   merged.graph.step.layout.data = gpu_count(hardware);
   merged.lists.resize(gpu_count(hardware));
-  for (std::size_t j = 0; j < jobs.size(); ++j) add_job(merged, jobs[j], all_forms[j]);
+  merged.host.hosts.resize(gpu_count(hardware));
+  merged.host.begin = {0};
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    add_job(merged, jobs[j], all_forms[j]);
+    add_host_issue(merged.host, jobs[j]);
+  }
   for (const auto& list : merged.lists) {
     merged.graph.compute_order.values.insert(merged.graph.compute_order.values.end(), list.begin(), list.end());
     merged.graph.compute_order.begin.push_back(static_cast<std::uint32_t>(merged.graph.compute_order.values.size()));
@@ -101,6 +126,7 @@ Merged merged_of(const Cluster& hardware, std::span<const Job> jobs, CollectiveF
 std::vector<Timeline> simulate_together(const Cluster& hardware, std::span<const Job> jobs,
                                         const SimulationOptions& options) {
   Merged merged = merged_of(hardware, jobs, options.collectives);
+  merged.forms.host = &merged.host;
   SimulationOptions once = options;
   once.steps = 1;
   const Timeline whole = simulate(merged.graph, hardware, std::move(merged.forms), once).timeline;

@@ -3,6 +3,7 @@
 #include <Eigen/Dense>
 
 #include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <set>
 #include <stdexcept>
@@ -57,13 +58,19 @@ VectorXd as_vector(const std::vector<double>& values) {
 }
 
 struct Loss {
-  VectorXd weights, precisions;  // of rows; of the priors
+  VectorXd weights;    // of rows
+  VectorXd mean;       // of the prior
+  MatrixXd precision;  // of the prior
   double operator()(const VectorXd& r, const VectorXd& x) const {
     const Eigen::ArrayXd square = r.array().square();
-    return (weights.array() * 2 * square / ((1 + square).sqrt() + 1)).sum() +
-           (precisions.array() * x.array().square()).sum();
+    return (weights.array() * 2 * square / ((1 + square).sqrt() + 1)).sum() + (x - mean).dot(precision * (x - mean));
   }
 };
+
+MatrixXd covariance_of(const PooledConstants& pooled) {
+  const auto n = static_cast<Eigen::Index>(pooled.coordinates.size());
+  return Eigen::Map<const MatrixXd>(pooled.covariance.data(), n, n);
+}
 
 }  // namespace
 
@@ -76,28 +83,9 @@ StepConstants constants_of(const PooledConstants& pooled, const std::string& tra
   return result;
 }
 
-double spread_of(const PooledConstants& pooled, const std::string& trainer, const std::string& machine,
-                 const std::vector<double>& slopes) {
-  const auto n = static_cast<Eigen::Index>(pooled.coordinates.size());
-  VectorXd at = VectorXd::Zero(n);
-  const auto constants = step_constants();
-  std::vector<double> unseen(constants.size());  // variance of deviations that nobody has measured
-  for (std::size_t j = 0; j < constants.size(); ++j) {
-    const StepConstant& constant = constants[j];
-    unseen[j] =
-        constant.machine * constant.machine + constant.trainer * constant.trainer + constant.site * constant.site;
-  }
-  for (std::size_t c = 0; c < pooled.coordinates.size(); ++c) {
-    const PooledCoordinate& coordinate = pooled.coordinates[c];
-    if (!concerns(coordinate, trainer, machine)) continue;
-    at[static_cast<Eigen::Index>(c)] = slopes[coordinate.constant];
-    if (!coordinate.machine.empty() || !coordinate.trainer.empty())
-      unseen[coordinate.constant] -= coordinate.spread * coordinate.spread;
-  }
-  const MatrixXd covariance = Eigen::Map<const MatrixXd>(pooled.covariance.data(), n, n);
-  double variance = at.dot(covariance * at);
-  for (std::size_t j = 0; j < constants.size(); ++j) variance += std::max(unseen[j], 0.0) * slopes[j] * slopes[j];
-  return std::sqrt(variance);
+double half_width(const PooledConstants& pooled, double spread) {
+  const double quantile = boost::math::quantile(boost::math::students_t(pooled.freedom), 0.95);
+  return quantile * std::sqrt(spread * spread + pooled.row_spread * pooled.row_spread);
 }
 
 PooledConstants prior_constants(const std::vector<PooledRow>& rows) {
@@ -127,6 +115,40 @@ PooledConstants prior_constants(const std::vector<PooledRow>& rows) {
   return pooled;
 }
 
+PooledConstants prior_constants(const std::vector<PooledRow>& rows, const PooledConstants& known) {
+  PooledConstants all = known;
+  const PooledConstants own = prior_constants(rows);
+  const auto is_known = [&](const PooledCoordinate& at) {
+    return std::any_of(known.coordinates.begin(), known.coordinates.end(), [&](const PooledCoordinate& each) {
+      return each.constant == at.constant && each.machine == at.machine && each.trainer == at.trainer;
+    });
+  };
+  for (const PooledCoordinate& at : own.coordinates)
+    if (!is_known(at)) all.coordinates.push_back(at), all.values.push_back(0);
+  const auto before = static_cast<Eigen::Index>(known.coordinates.size()),
+             n = static_cast<Eigen::Index>(all.coordinates.size());
+  MatrixXd covariance = MatrixXd::Zero(n, n);
+  covariance.topLeftCorner(before, before) = covariance_of(known);
+  for (Eigen::Index c = before; c < n; ++c) {
+    const double spread = all.coordinates[static_cast<std::size_t>(c)].spread;
+    covariance(c, c) = spread * spread;
+  }
+  all.covariance.assign(covariance.data(), covariance.data() + covariance.size());
+  return all;
+}
+
+double spread_of(const PooledConstants& pooled, const std::string& trainer, const std::vector<MachineSlopes>& slopes) {
+  std::vector<PooledRow> rows;
+  for (const MachineSlopes& each : slopes) rows.push_back({trainer, each.machine, 0, 1});
+  const PooledConstants all = prior_constants(rows, pooled);
+  VectorXd at = VectorXd::Zero(static_cast<Eigen::Index>(all.coordinates.size()));
+  for (std::size_t c = 0; c < all.coordinates.size(); ++c)
+    for (const MachineSlopes& each : slopes)
+      if (concerns(all.coordinates[c], trainer, each.machine))
+        at[static_cast<Eigen::Index>(c)] += each.slopes[all.coordinates[c].constant];
+  return std::sqrt(std::max(at.dot(covariance_of(all) * at), 0.0));
+}
+
 namespace {
 
 // Values of another fit, where it has the same coordinates.
@@ -145,14 +167,15 @@ void take_start(PooledConstants& pooled, const PooledConstants& from) {
 
 PooledConstants fit_pooled(const std::vector<PooledRow>& rows, const PooledPrices& prices,
                            const PooledOptions& options) {
-  PooledConstants pooled = prior_constants(rows);
+  PooledConstants pooled = options.prior ? prior_constants(rows, *options.prior) : prior_constants(rows);
+  const PooledConstants prior = pooled;
   if (options.start != nullptr) take_start(pooled, *options.start);
   Loss loss;
   loss.weights.resize(static_cast<Eigen::Index>(rows.size()));
   for (std::size_t i = 0; i < rows.size(); ++i) loss.weights[static_cast<Eigen::Index>(i)] = rows[i].weight;
-  loss.precisions.resize(static_cast<Eigen::Index>(pooled.coordinates.size()));
-  for (std::size_t c = 0; c < pooled.coordinates.size(); ++c)
-    loss.precisions[static_cast<Eigen::Index>(c)] = 1 / (pooled.coordinates[c].spread * pooled.coordinates[c].spread);
+  loss.mean = as_vector(prior.values);
+  const auto n = static_cast<Eigen::Index>(prior.coordinates.size());
+  loss.precision = covariance_of(prior).ldlt().solve(MatrixXd::Identity(n, n));
   VectorXd x = as_vector(pooled.values), r;
   const auto constants_at = [&](const VectorXd& at) {
     pooled.values.assign(at.begin(), at.end());
@@ -162,8 +185,8 @@ PooledConstants fit_pooled(const std::vector<PooledRow>& rows, const PooledPrice
   const auto set_normal = [&] {
     const VectorXd w = loss.weights.array() / (1 + r.array().square()).sqrt();
     normal = slope.transpose() * w.asDiagonal() * slope;
-    normal.diagonal() += loss.precisions;
-    return VectorXd(slope.transpose() * w.cwiseProduct(r) + loss.precisions.cwiseProduct(x));
+    normal += loss.precision;
+    return VectorXd(slope.transpose() * w.cwiseProduct(r) + loss.precision * (x - loss.mean));
   };
   constexpr int steps = 8, tries = 6, path_rounds = 3;
   constexpr double settled = 1e-5;
@@ -206,6 +229,72 @@ double effective_constants(const PooledConstants& pooled) {
   for (std::size_t c = 0; c < n; ++c)
     sum += 1 - pooled.covariance[c * n + c] / (pooled.coordinates[c].spread * pooled.coordinates[c].spread);
   return sum;
+}
+
+PooledConstants without_sites(const PooledConstants& pooled) {
+  std::vector<Eigen::Index> kept;
+  PooledConstants result = pooled;
+  result.coordinates.clear(), result.values.clear();
+  for (std::size_t c = 0; c < pooled.coordinates.size(); ++c) {
+    const PooledCoordinate& at = pooled.coordinates[c];
+    if (!at.machine.empty() && !at.trainer.empty()) continue;
+    kept.push_back(static_cast<Eigen::Index>(c));
+    result.coordinates.push_back(at), result.values.push_back(pooled.values[c]);
+  }
+  const MatrixXd covariance = covariance_of(pooled)(kept, kept);
+  result.covariance.assign(covariance.data(), covariance.data() + covariance.size());
+  return result;
+}
+
+namespace {
+
+// s₀ and ν. The medians of errors in sample are 1.7 to 3.0 % of most published tables, so 2.5 to 4.4 % of a normal run.
+// 2,000 synthetic clusters of ten runs (tests/models/pooled_fit_test.cpp): 94, 90 and 89 % of an eleventh are in the
+// interval at 3, 5 and 8 % noise. With ν = 3 they are 94, 89 and 87 %; with s₀ = 0.04 and ν = 3, 97 % at 3 % noise.
+constexpr double guessed_noise = 0.03, guess_counts = 2;
+constexpr double kappa = 0.5649;     // mean of r²/√(1 + r²) of normal r
+constexpr double sure_noise = 1000;  // degrees of freedom of a noise that is given
+
+// trace(1 − P Σ): how many constants the runs fix, beside what was known.
+double fixed_by_runs(const PooledConstants& before, const PooledConstants& after) {
+  const MatrixXd covariance = covariance_of(after);
+  return static_cast<double>(covariance.rows()) - covariance_of(before).ldlt().solve(covariance).trace();
+}
+
+}  // namespace
+
+PooledConstants add_runs(const std::vector<PooledRow>& rows, const PooledPrices& prices, const PooledConstants& known,
+                         std::optional<double> noise) {
+  const PooledConstants before = prior_constants(rows, known);
+  PooledOptions options;
+  options.prior = &known;
+  options.scale = noise.value_or(guessed_noise);
+  PooledConstants fit = fit_pooled(rows, prices, options);
+  fit.row_spread = options.scale, fit.freedom = sure_noise;
+  if (noise) return fit;
+  double runs = 0;
+  for (const PooledRow& row : rows) runs += row.weight;
+  constexpr int most = 20;
+  constexpr double settled = 0.02;
+  options.replays = 0;  // the paths of the first fit
+  for (int i = 0; i < most; ++i) {
+    const double scale = options.scale;
+    const VectorXd r = residuals(rows, prices.seconds(constants_of_rows(fit, rows)), scale);
+    double sum = guess_counts * guessed_noise * guessed_noise;
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+      const double square = r[static_cast<Eigen::Index>(k)] * r[static_cast<Eigen::Index>(k)];
+      sum += rows[k].weight * square / std::sqrt(1 + square) * scale * scale / kappa;
+    }
+    fit.freedom = guess_counts + std::max(runs - fixed_by_runs(before, fit), 0.0);
+    fit.row_spread = std::sqrt(sum / fit.freedom);
+    if (std::abs(fit.row_spread / scale - 1) < settled) break;
+    options.scale = fit.row_spread;
+    const PooledConstants last = fit;
+    options.start = &last;
+    fit = fit_pooled(rows, prices, options);
+    fit.row_spread = options.scale, fit.freedom = last.freedom;
+  }
+  return fit;
 }
 
 }  // namespace slipway::models

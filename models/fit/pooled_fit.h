@@ -2,8 +2,10 @@
 //
 //   ln c(j; run) = ln book(j) + shared(j) + of its machine + of its trainer + of its site (a trainer on a machine)
 //
-//   minimise   Σ_rows weight · 2(√(1 + r²) − 1)  +  Σ_coordinates (x / spread)²,     r = ln(predicted / measured) / scale
+//   minimise   Σ_rows weight · 2(√(1 + r²) − 1)  +  (x − m)ᵀ P (x − m),     r = ln(predicted / measured) / scale
 //
+// The prior has mean m and precision P. At first these are 0 and 1 / spread²; a few runs of one's own are added to what
+// was fitted before (PooledOptions::prior).
 // Every part has a prior of its own width (models/machine/step_constants.h), so a trainer with few rows stays near what
 // the others share (partial pooling), and one that nobody has seen has the shared constants with a wider interval.
 // Gauss-Newton with damping; the slopes come from the critical path of each step (schedules/time/critical_path.h).
@@ -12,6 +14,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,15 +34,24 @@ struct PooledConstants {
   std::vector<PooledCoordinate> coordinates;
   std::vector<double> values;      // of the logarithm, per coordinate
   std::vector<double> covariance;  // of the values, row by row
-  double table_spread = 0;         // of the logarithm: what a whole table differs beyond its constants
-  double row_spread = 0;           // the same of a single run
+  double row_spread = 0.085;       // of ln(measured / predicted) of a run, beyond what the constants leave open
+  double freedom = 5;              // degrees of freedom of Student's t: how sure row_spread is; at least 1
 };
 
 StepConstants constants_of(const PooledConstants& pooled, const std::string& trainer, const std::string& machine);
 
-// Standard deviation of ln(step) from the constants alone. `slopes`: d ln step / d ln c, per constant.
-double spread_of(const PooledConstants& pooled, const std::string& trainer, const std::string& machine,
-                 const std::vector<double>& slopes);
+// d ln step / d ln c of each constant on the machines of this name.
+struct MachineSlopes {
+  std::string machine;
+  std::vector<double> slopes;
+};
+// Standard deviation of ln(step) from the constants alone. What a trainer or a machine has of its own counts as its
+// prior says, where no run of theirs was fitted. Linear: of a difference of slopes it is that of the steps' ratio.
+double spread_of(const PooledConstants& pooled, const std::string& trainer, const std::vector<MachineSlopes>& slopes);
+
+// A run's ln(measured) is as far from ln(predicted) in 90 of 100 cases: Student's t with PooledConstants::freedom.
+// `spread`: as spread_of says.
+double half_width(const PooledConstants& pooled, double spread);
 
 struct PooledRow {
   std::string trainer, machine;
@@ -61,14 +73,32 @@ struct PooledOptions {
   double scale = 0.08;                     // residual (of the logarithm) beyond which a row pulls linearly
   int replays = 3;                         // rounds that begin with new paths; 0: the paths are there
   const PooledConstants* start = nullptr;  // begins there
+  const PooledConstants* prior = nullptr;  // what is known before; unset: the book
 };
 
 // The coordinates of the priors for these rows, at 0.
 PooledConstants prior_constants(const std::vector<PooledRow>& rows);
+// The same beside what is known, with what it says.
+PooledConstants prior_constants(const std::vector<PooledRow>& rows, const PooledConstants& known);
 PooledConstants fit_pooled(const std::vector<PooledRow>& rows, const PooledPrices& prices,
                            const PooledOptions& options = {});
 
 // Σ over coordinates of 1 − posterior variance / prior variance.
 double effective_constants(const PooledConstants& pooled);
+
+// Without the coordinates that have both a machine and a trainer: those of one cluster, which no other cluster shares.
+// What is known of the rest stays, with its covariance (the marginal distribution).
+PooledConstants without_sites(const PooledConstants& pooled);
+
+// A few runs of one's own added to what is known. Their trainer on their machine gets coordinates of its own.
+//
+//   s² = (ν s₀² + Σ weight · w r² s² / κ) / (ν + Σ weight − effective),     effective = trace(1 − P Σ)
+//
+// `noise`: standard deviation of ln(measured / predicted) of a run. Unset: s above, by fits of scale s until it settles
+// (w = 1/√(1 + r²), κ = the mean of w r² of normal r, Σ = the covariance of the fit). The guess s₀ counts as ν runs:
+// runs of a published table differ from a fit to all tables by about as much (docs/accuracy.md, in sample).
+// The result's row_spread is s, its freedom the denominator; with a given noise the interval is that of a normal one.
+PooledConstants add_runs(const std::vector<PooledRow>& rows, const PooledPrices& prices, const PooledConstants& known,
+                         std::optional<double> noise = std::nullopt);
 
 }  // namespace slipway::models

@@ -73,6 +73,7 @@ constexpr const char* name_of(Algorithm algorithm) { return name_in(algorithm_na
 
 struct Links {
   double latency = 0, bandwidth = 0;  // s, bytes/s of one port and direction
+  bool operator==(const Links&) const = default;
 };
 
 // How a communicator's members lie on the network: equally many on every node.
@@ -81,6 +82,7 @@ struct Span {
   int rails = 1;          // ports to the other nodes that a node's members have
   Links inside, between;  // of the slowest neighbours inside a node; of equal members of neighbouring nodes
   int members() const { return nodes * per_node; }
+  bool operator==(const Span&) const = default;
 };
 
 // Share of a ring's bandwidth that NCCL expects of its trees (src/graph/tuning.cc, 2.12).

@@ -202,28 +202,13 @@ double gemm_efficiency(const Machine& machine, std::int64_t m, std::int64_t n, s
   return machine.gemm_efficiency / (1 + machine.gemm_half / static_cast<double>(smallest));
 }
 
-double pace_of(const Machine& machine, OpKind kind, Direction direction) {
-  const auto pick = [&](const Pace& pace) { return direction == Direction::forward ? pace.forward : pace.backward; };
-  switch (kind) {
-    case OpKind::embed:
-    case OpKind::add_positions:
-      return 1;
-    case OpKind::head_transform:
-    case OpKind::logits:
-    case OpKind::loss:
-      return pick(machine.head_pace);
-    default:
-      return pick(machine.layer_pace);
-  }
-}
-
 double operator_seconds(const Machine& machine, const Operator& op, Direction direction) {
   if (op.kind == OpKind::communicate)
     throw std::invalid_argument(std::string("operator ") + op.part + " communicates: its time is a collective's");
   if (direction == Direction::backward)
     return operator_seconds(machine, op, Direction::input_grad) + operator_seconds(machine, op, Direction::weight_grad);
   if (machine.trained) return kernel_seconds(machine, op, direction);
-  return pace_of(machine, op.kind, direction) * load_seconds(machine, op, load_of(op, direction));
+  return load_seconds(machine, op, load_of(op, direction));
 }
 
 double operators_seconds(const Machine& machine, std::span<const Operator> operators, Direction direction) {
@@ -243,12 +228,10 @@ double host_seconds(const Machine& machine, const Operator& op, Direction direct
 }
 
 double optimizer_seconds(const Machine& machine, double elements, Dtype parameter_dtype) {
-  if (machine.trained)
-    return machine.step_overhead +
-           elements * machine.constants.update_bytes / (machine.memory_bandwidth * streaming_share);
+  if (machine.trained) return elements * machine.constants.update_bytes / (machine.memory_bandwidth * streaming_share);
   const double narrow = bytes_of(parameter_dtype), wide = std::max(4.0, narrow);
   const double bytes_each = 6 * wide + wide + (narrow < wide ? narrow : 0.0);
-  return machine.step_overhead + machine.launch_overhead + streaming_seconds(machine, elements * bytes_each);
+  return machine.launch_overhead + streaming_seconds(machine, elements * bytes_each);
 }
 
 double norm_seconds(const Machine& machine, double bytes) {

@@ -3,7 +3,6 @@
 //   compute  = task_overhead + Σ over operators [ kernels·launch_overhead
 //                + max( FLOPs / (peak·efficiency(shape)), bytes / R ) + element-wise bytes / R ]
 //   R = memory_bandwidth·memory_efficiency
-//                            × pace of the operator's part of the model (1 unless a stack profile has another)
 //   transfer, collectives: collectives.h
 //
 // One function per kind of work; engines add sharing of cores and links on top.
@@ -25,10 +24,6 @@ enum class Direction : std::uint8_t { forward, input_grad, weight_grad, backward
 // gemm_efficiency / (1 + gemm_half / min(m, n, k)), half of the limit where the smallest side is gemm_half.
 double gemm_efficiency(const Machine& machine, std::int64_t m, std::int64_t n, std::int64_t k);
 
-// The factor of Machine::layer_pace or head_pace for an operator of this kind. Both gradients have the pace of the
-// backward pass.
-double pace_of(const Machine& machine, OpKind kind, Direction direction);
-
 // Seconds of one operator in one direction; 0 if it has no work in it. A weight gradient is only the GEMM; everything
 // else of the backward pass is input_grad; backward = input_grad + weight_grad. Throws std::invalid_argument for a
 // communicate operator, and when the machine has no peak for the operator's dtype or no memory bandwidth: a profile's
@@ -42,8 +37,7 @@ double host_seconds(const Machine& machine, const Operator& op, Direction direct
 // Seconds of a run of compute operators (communicate entries are skipped; task_overhead not included).
 double operators_seconds(const Machine& machine, std::span<const Operator> operators, Direction direction);
 
-// Seconds of AdamW on `elements` parameters of this rank: one fused kernel bound by memory traffic, plus the machine's
-// step_overhead. It reads and writes master weight and two moments and reads the gradient, all in fp32 or wider. It
+// Seconds of AdamW on `elements` parameters of this rank: one fused kernel bound by memory traffic. It reads and writes master weight and two moments and reads the gradient, all in fp32 or wider. It
 // writes the weight once more where parameters have a narrower dtype. That is 30 bytes an element in bfloat16, 28 in
 // float32.
 double optimizer_seconds(const Machine& machine, double elements, Dtype parameter_dtype);

@@ -34,12 +34,6 @@ struct Provenance {
   std::string machine;  // host on which a measurement was made
 };
 
-// Factor of work's time over the operator count, for one trainer, shape and layout (models/trainers/stack.h). 1: as
-// counted.
-struct Pace {
-  double forward = 1, backward = 1;
-};
-
 struct Machine {
   std::string name;
   double memory_bytes = 0;                   // capacity of one GPU / of one rank's share
@@ -59,8 +53,6 @@ struct Machine {
   Link network_link;                    // between nodes
   Link host_to_device, device_to_host;  // of a GPU, from and to pinned memory; measured only: no price reads them
   double reduce_bandwidth = 0;          // bytes/s at which a rank adds incoming data (0: free)
-  Pace layer_pace, head_pace;           // of a layer's operators; of the vocabulary product and the loss
-  double step_overhead = 0;             // seconds per step, added to the update
   Generation generation = Generation::other;
   MachineKernels kernels;   // empty: CPU ranks, and machines of one's own
   bool trained = false;     // priced by kernels, constants and trainer (trained_cluster.h); else by the shares above
@@ -107,13 +99,9 @@ struct Fabric {
   int gpus_per_port = 1;               // GPUs of a node that share one port
   const Topology* topology = nullptr;  // none: a star, in which nothing is shared but the ports
   TopologyShape links;                 // of the topology
+  bool own = false;                    // bandwidth and latency are the user's, not those of the machines' links
 };
 
-// Cost of one axis's messages in a trainer's steps, whatever fabric carries them: this latency (s) per round, and bytes
-// at this bandwidth (bytes/s). Bandwidth 0: as the fabric.
-struct MessageCost {
-  double latency = 0, bandwidth = 0;
-};
 constexpr std::size_t message_axes = 6;  // by Axis (operators.h)
 
 // Rings, except for what all ranks exchange (Axis::world, the last): a few bytes for the gradient's norm. No library
@@ -130,8 +118,8 @@ struct Cluster {
   std::vector<Fabric> fabrics;    // ranks use the first one that both are members of, the narrowest scope first
   int ranks_per_gpu = 1;          // more: they share its memory, and compute at a share of its speed (sim/compute.h)
   double price_per_gpu_hour = 0;  // currency of the user; 0 = unknown
-  std::array<MessageCost, message_axes> message_costs{};
   std::array<Algorithm, message_axes> algorithms = default_algorithms;  // of collectives, by Axis
+  bool own_algorithms = false;                                          // they are the user's
   std::vector<int> gpu_of_rank;        // GPU of each rank; empty: rank r is on GPU r / ranks_per_gpu
   Degradation degradation{};           // slow GPUs and ports
   std::vector<WeakPair> weak_pairs{};  // nodes between which messages get less than the fabric's bandwidth

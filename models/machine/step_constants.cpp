@@ -46,6 +46,8 @@ constexpr std::array<StepConstant, step_constant_count> constants{{
     {"host_member", "s", "of the host for each member of a tensor group that it drives itself", &C::host_member, 0.0002,
      0.7, 0, 0, 0, "copies, chunks and synchronisation for each member"},
     {"fixed", "s", "per step", &C::fixed, 0.009, 1, 0, 0.5, 0, "data, logging, learning rate"},
+    {"whole", "factor", "time of everything in the steps of one trainer on one cluster, over what the others say",
+     &C::whole, 1, 0, 0, 0, 0.06, "clusters of the same GPUs differ in clocks, cooling, drivers and noise"},
 }};
 
 }  // namespace

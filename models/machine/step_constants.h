@@ -3,7 +3,7 @@
 //
 //   constant of a run = book · exp(shared + of its machine + of its trainer + of both)
 //
-// `models/trainers/pooled.yaml` has the three parts, fitted to published runs (models/fit/pooled_fit.h). Here stand the
+// `models/machine/fitted_constants.yaml` has the parts, fitted to published runs (models/fit/pooled_fit.h). Here stand the
 // book values, each with its source, and how far runs may differ from them.
 // Guarded by tests/models/step_constants_test.cpp.
 #pragma once
@@ -24,7 +24,7 @@ struct StepConstants {
   // Messages.
   double node_share = 1, node_start = 0, network_share = 1, network_start = 0, network_hop = 0, exposed = 0;
   // Host, and the step as a whole.
-  double host_kernel = 0, host_member = 0, fixed = 0;
+  double host_kernel = 0, host_member = 0, fixed = 0, whole = 1;
 };
 
 struct StepConstant {

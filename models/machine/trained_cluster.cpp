@@ -5,8 +5,6 @@
 namespace slipway::models {
 namespace {
 
-bool is_measured(const NodeGroup& group) { return !group.machine.kernels.empty(); }
-
 // Rounds inside a node are NCCL's hops, rounds between nodes the step's.
 void set_fabric(Fabric& fabric, const std::vector<NodeGroup>& groups) {
   double bandwidth = 0, hop = 0;
@@ -24,19 +22,23 @@ void set_fabric(Fabric& fabric, const std::vector<NodeGroup>& groups) {
 
 }  // namespace
 
-Cluster trained(Cluster cluster, const TrainerFacts& facts, const ConstantsOn& constants_on,
-                const TrainedOptions& options) {
-  if (!std::all_of(cluster.groups.begin(), cluster.groups.end(), is_measured)) return cluster;
+bool has_kernels(const Cluster& cluster) {
+  return std::all_of(cluster.groups.begin(), cluster.groups.end(), [](const NodeGroup& group) {
+    return !group.machine.kernels.empty() && group.machine.blocks.empty();
+  });
+}
+
+Cluster trained(Cluster cluster, const TrainerFacts& facts, const ConstantsOn& constants_on) {
+  if (!has_kernels(cluster)) return cluster;
   for (NodeGroup& group : cluster.groups) {
     group.machine.trained = true;
     group.machine.trainer = facts;
     group.machine.constants = constants_on(group.machine);
-    group.machine.step_overhead = group.machine.constants.fixed / options.chunks;
+    group.machine.overlap_slowdown = 1;  // `exposed` is what products lose beside messages
   }
-  if (!options.own_fabrics)
-    for (Fabric& fabric : cluster.fabrics)
-      if (fabric.scope != Fabric::Scope::gpu) set_fabric(fabric, cluster.groups);
-  if (!options.own_algorithms)
+  for (Fabric& fabric : cluster.fabrics)
+    if (fabric.scope != Fabric::Scope::gpu && !fabric.own) set_fabric(fabric, cluster.groups);
+  if (!cluster.own_algorithms)
     for (std::size_t axis = 0; axis + 1 < cluster.algorithms.size(); ++axis) cluster.algorithms[axis] = Algorithm::nccl;
   return cluster;
 }

@@ -5,6 +5,7 @@
 //   trainer's facts ───────────┼─► trained(cluster) ─► prices (cost.h, schedules/time/durations.h)
 //   step constants ────────────┘
 //
+// Fabrics and algorithms of one's own stay as they are.
 // Guarded by tests/models/trained_cluster_test.cpp.
 #pragma once
 
@@ -17,14 +18,10 @@ namespace slipway::models {
 // The constants of a step of this trainer on a machine.
 using ConstantsOn = std::function<StepConstants(const Machine& machine)>;
 
-struct TrainedOptions {
-  int chunks = 1;            // pipeline stages of a rank, each with its own update
-  bool own_fabrics = false;  // bandwidths are the user's
-  bool own_algorithms = false;
-};
+// All its machines have measured kernels, and no table of whole blocks.
+bool has_kernels(const Cluster& cluster);
 
-// Applied to its own result, it gives the same again.
-Cluster trained(Cluster cluster, const TrainerFacts& facts, const ConstantsOn& constants_on,
-                const TrainedOptions& options);
+// Applied to its own result, it gives the same again. Without kernels, the cluster itself.
+Cluster trained(Cluster cluster, const TrainerFacts& facts, const ConstantsOn& constants_on);
 
 }  // namespace slipway::models

@@ -1,5 +1,6 @@
 // What a trainer's software does with the hardware, as facts that prices and the lowering read. A trainer is one file of
-// them, models/trainers/<trainer>.yaml, each fact with its source (scenarios/language/load_trainer.h).
+// them, models/trainers/<trainer>.yaml, each fact with its source (scenarios/language/load_trainer.h). The values here are
+// those of models/trainers/generic.yaml. Guarded by tests/scenarios/load_trainer_test.cpp.
 #pragma once
 
 #include <array>
@@ -27,23 +28,25 @@ struct TrainerFacts {
   std::string name = "generic";
   // Kernels.
   FlashKernel ampere = FlashKernel::flash2, hopper = FlashKernel::best;  // until Ampere, from Hopper on
-  bool fused_softmax = false;   // attention that writes scores has one kernel for scale, mask and softmax (Megatron's)
+  bool fused_softmax = true;    // attention that writes scores has one kernel for scale, mask and softmax (Megatron's)
   bool eager = false;           // element-wise kernels one by one, fused by no compiler and no hand
   bool dropout = false;         // on hidden states and attention: masks, and a kernel of its own on scores
-  double accumulate_bytes = 0;  // per parameter and micro-batch, beside the weight gradient's own result
+  double accumulate_bytes = 8;  // per parameter and micro-batch, beside the weight gradient's own result
   bool cuda_graphs = false;     // the host launches nothing one by one
   // Messages.
   bool overlaps_reduction = true;        // gradients are reduced beside the backward pass
   bool overlaps_gather = true;           // weights are gathered beside the next forward pass
   bool all_reduces_gradients = false;    // also where an optimizer's shards need a part of them only
   bool reduces_each_tensor = false;      // a message for each matrix and norm of a block, not for many of them together
-  bool reduces_in_float32 = false;       // whatever gradients are kept in
+  bool reduces_in_float32 = true;        // whatever gradients are kept in
   bool blocking_transfers = true;        // a rank goes on only after its message to another stage is sent
-  bool cuts_transfers = true;            // a message between stages is cut by tensor rank and joined in the node
+  bool cuts_transfers = false;           // a message between stages is cut by tensor rank and joined in the node
   bool host_driven_collectives = false;  // the host spends time on each member of a tensor group
-  bool ring_attention = false;           // context parallelism: keys and values go around
+  bool ring_attention = true;            // context parallelism: keys and values go around
   // Layers.
   bool balances_layers = false;  // a stage gets its share of the FLOPs, the head's included
+
+  bool operator==(const TrainerFacts&) const = default;
 };
 
 }  // namespace slipway::models

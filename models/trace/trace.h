@@ -57,6 +57,8 @@ struct Trace {
   // Steps after which the tasks repeat: more than 1 where bubble work spans several steps. Such a task has the window's
   // first step, whenever it ran. `steps` is a multiple of it.
   int window = 1;
+  // Predicted: 90 of 100 measured steps take from low to high seconds. 0: nothing says so.
+  double step_low_s = 0, step_high_s = 0;
 };
 
 // Sets wait_s of every record that is a transfer or collective; members share (step, group, lane, label).

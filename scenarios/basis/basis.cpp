@@ -12,10 +12,9 @@
 
 #include "scenarios/answers/description.h"
 #include "scenarios/files/embedded_files.h"
-#include "scenarios/language/load_stack.h"
+#include "scenarios/language/load_trainer.h"
 #include "scenarios/tables/formats.h"
 #include "scenarios/tables/memory_refit.h"
-#include "schedules/time/stack_pace.h"
 
 namespace slipway::scenarios {
 
@@ -59,7 +58,6 @@ struct Choice {
   Word (*of)(const Step& step);
 };
 
-// Attention kernels are left to the formula (TimeModel::outside), which prices many of them alike.
 constexpr std::array choices{
     Choice{"recompute", [](const Step& s) { return Word(name_of(s.recompute)); }},
     Choice{"schedule", schedule_word},
@@ -80,12 +78,14 @@ struct Ranges {
   std::vector<std::set<std::string>> choices;  // parallel to the table `choices`
 };
 
-// Ranges over the rows of this trainer on this machine that take part in a fit (stack_text.cpp).
+// Ranges over the rows of this trainer on this machine that take part in a fit. Empty: of all.
 Ranges ranges_of(const std::string& trainer, const std::string& machine, FittedOf of) {
   Ranges ranges;
   ranges.choices.resize(choices.size());
   for (const PublishedRow& row : published_rows()) {
-    if (row.trainer != trainer || row.machine != machine || !takes_part(row, of)) continue;
+    if ((!trainer.empty() && row.trainer != trainer) || (!machine.empty() && row.machine != machine) ||
+        !takes_part(row, of))
+      continue;
     const bool first = ranges.quantities.empty();
     ranges.quantities.resize(quantities.size());
     for (std::size_t i = 0; i < quantities.size(); ++i) {
@@ -105,20 +105,29 @@ const Ranges& known_ranges(const std::string& trainer, const std::string& machin
   return found != known.end() ? found->second : known[{trainer, machine, of}] = ranges_of(trainer, machine, of);
 }
 
-bool is_built_in(const Scenario& scenario, const std::string& machine, FittedOf of) {
-  const Stack* known = built_in_stack(scenario.stack->trainer);
-  if (known == nullptr) return false;
-  if (of == FittedOf::memory) return scenario.stack_file.empty();
-  const StackTime *here = time_on(*scenario.stack, machine), *there = time_on(*known, machine);
-  return here != nullptr && there != nullptr && values_of(*here) == values_of(*there);
+// The runs that a scenario is compared with: those of its trainer on the machine; where nobody published one, all on the
+// machine; else all.
+struct Compared {
+  const Ranges& ranges;
+  std::string whose;  // "that nanotron was fitted to"
+};
+Compared compared_runs(const std::string& trainer, const std::string& machine, FittedOf of) {
+  const Ranges &own = known_ranges(trainer, machine, of), &here = known_ranges("", machine, of);
+  if (!own.quantities.empty() || of == FittedOf::memory) return {own, "that " + trainer + " was fitted to"};
+  if (!here.quantities.empty()) return {here, "published on " + machine};
+  return {known_ranges("", "", of), "published"};
+}
+
+bool is_built_in(const Scenario& scenario, FittedOf of) {
+  return scenario.trainer_file.empty() && (of == FittedOf::memory || scenario.constants_file.empty());
 }
 
 }  // namespace
 
 std::vector<OutsideFit> outside_fit(const Scenario& scenario, const std::string& machine, FittedOf of) {
   std::vector<OutsideFit> outside;
-  if (!scenario.stack || !is_built_in(scenario, machine, of)) return outside;
-  const Ranges& ranges = known_ranges(scenario.stack->trainer, machine, of);
+  if (!is_built_in(scenario, of)) return outside;
+  const Ranges& ranges = compared_runs(scenario.trainer.name, machine, of).ranges;
   for (std::size_t i = 0; i < ranges.quantities.size(); ++i) {
     const double here = quantities[i].of(scenario.step);
     const auto [least, most] = ranges.quantities[i];
@@ -163,26 +172,34 @@ std::string describe(const OutsideFit& outside) {
 
 namespace {
 
-std::vector<std::string> stacks_timed_on(const Cluster& cluster) {
+bool has_runs(const std::string& trainer, const std::string& machine) {
+  return !known_ranges(trainer, machine, FittedOf::times).quantities.empty();
+}
+
+std::vector<std::string> trainers_timed_on(const Cluster& cluster) {
   std::vector<std::string> names;
-  for (const EmbeddedFile& file : embedded_stacks()) {
-    const Stack* stack = built_in_stack(file.name);
-    const bool timed = std::all_of(cluster.groups.begin(), cluster.groups.end(), [&](const NodeGroup& group) {
-      return time_on(*stack, group.machine.name) != nullptr;
-    });
-    if (timed) names.emplace_back(file.name);
+  for (const EmbeddedFile& file : embedded_trainers()) {
+    const std::string name(file.name);
+    if (std::all_of(cluster.groups.begin(), cluster.groups.end(),
+                    [&](const NodeGroup& group) { return has_runs(name, group.machine.name); }))
+      names.push_back(name);
   }
   return names;
 }
 
 void add_trainers_times(const Scenario& scenario, Basis& basis) {
-  basis.trainer = scenario.stack->trainer;
-  const NodeGroup& first = scenario.cluster.groups.front();
-  const StepWork work = step_work_of(scenario.step, first.machine, first.gpus_per_node);
-  for (const char* feature : scenario.stack->model->outside(work)) basis.not_priced.emplace_back(feature);
-  for (const char* feature : unknown_to_formulas(scenario.step.model)) basis.not_priced.emplace_back(feature);
-  for (const NodeGroup& group : scenario.cluster.groups)
-    if (basis.outside.empty()) basis.outside = outside_fit(scenario, group.machine.name, FittedOf::times);
+  basis.trainer = scenario.trainer.name;
+  basis.is_named = scenario.names_trainer;
+  if (!basis.is_named) basis.fitted_here = trainers_timed_on(scenario.cluster);
+  if (!is_built_in(scenario, FittedOf::times)) return;
+  std::vector<std::string> unseen;
+  for (const NodeGroup& group : scenario.cluster.groups) {
+    if (!has_runs(basis.trainer, group.machine.name)) unseen.push_back(group.machine.name);
+    if (!basis.outside.empty()) continue;
+    basis.outside = outside_fit(scenario, group.machine.name, FittedOf::times);
+    basis.compared = compared_runs(basis.trainer, group.machine.name, FittedOf::times).whose;
+  }
+  basis.not_seen = fmt::format("{}", fmt::join(unseen, ", "));
 }
 
 std::string origin_of(const std::string& file, const Provenance& provenance) {
@@ -207,21 +224,14 @@ void add_own_tables(const Scenario& scenario, Basis& basis) {
 Basis basis_of(const Scenario& scenario) {
   Basis basis;
   add_own_tables(scenario, basis);
-  if (scenario.stack && !scenario.trainer.machine.empty()) {
-    basis.memory_trainer = scenario.trainer.trainer;
-    basis.memory_outside = outside_fit(scenario, scenario.trainer.machine, FittedOf::memory);
+  if (scenario.names_trainer) {
+    basis.memory_trainer = scenario.trainer.name;
+    basis.memory_outside = outside_fit(scenario, scenario.cluster.groups.front().machine.name, FittedOf::memory);
   }
-  if (has_pace(scenario)) {
+  if (is_priced_by_trainer(scenario)) {
     add_trainers_times(scenario, basis);
     basis.slices = short_slices(scenario, scenario.cluster.groups.front().machine.name);
-    return basis;
   }
-  basis.book_values = scenario.cluster.groups.front().machine.blocks.empty() &&
-                      std::any_of(scenario.machine_files.begin(), scenario.machine_files.end(),
-                                  [](const std::string& file) { return file.empty(); });
-  if (!basis.book_values) return basis;
-  basis.fitted_here = stacks_timed_on(scenario.cluster);
-  basis.slices = short_slices(scenario, scenario.cluster.groups.front().machine.name);
   return basis;
 }
 
@@ -235,11 +245,11 @@ Basis without_memory(Basis basis) {
 
 namespace {
 
-std::string book_text(const Basis& basis) {
+std::string unnamed_text(const Basis& basis) {
   const std::string names = fmt::format("{}", fmt::join(basis.fitted_here, ", "));
-  return "No trainer's pace: book values of the hardware, " + book_error_text() +
-         (names.empty() ? ". No trainer was fitted on this machine.\n"
-                        : ".\nTrainers fitted on this machine, for cluster.stack: " + names + ".\n");
+  return "No trainer is named (cluster.trainer): priced as " + basis.trainer +
+         " trains. What yours has of its own is unknown.\n" +
+         (names.empty() ? "" : "Trainers with published runs on this machine: " + names + ".\n");
 }
 
 // Texts in the order of their first appearance, with their counts.
@@ -263,11 +273,6 @@ std::string counted_text(const Tally& tally, std::size_t points, const char* nou
 }
 
 }  // namespace
-
-std::string book_error_text() {
-  return fmt::format("on average {} to {} % off published runs, mostly too fast", book_error.least_percent,
-                     book_error.most_percent);
-}
 
 std::string without_empty_line(const std::string& paragraph) {
   return paragraph.empty() ? "" : paragraph.substr(0, paragraph.size() - 1);
@@ -295,33 +300,32 @@ std::string basis_text(const Basis& basis) {
 }
 
 std::string basis_text(const std::vector<Basis>& points, const char* noun) {
-  Tally book, blocks, own_profiles, slices;
-  std::map<std::string, Tally> not_priced, outside, memory;
+  Tally unnamed, blocks, own_profiles, slices, unseen;
+  std::map<std::string, Tally> outside, memory;
   for (const Basis& point : points) {
-    if (point.book_values) book.add(book_text(point));
+    if (!point.trainer.empty() && !point.is_named) unnamed.add(unnamed_text(point));
     if (!point.blocks.empty()) blocks.add(point.blocks);
     for (const std::string& origin : point.own_profiles) own_profiles.add(origin);
     if (point.slices) slices.add(describe(*point.slices));
-    for (const std::string& feature : point.not_priced) not_priced[point.trainer].add(feature);
-    for (const OutsideFit& each : point.outside) outside[point.trainer].add(describe(each));
+    if (point.is_named && !point.not_seen.empty()) unseen.add(point.trainer + " on " + point.not_seen);
+    for (const OutsideFit& each : point.outside) outside[point.compared].add(describe(each));
     for (const OutsideFit& each : point.memory_outside) memory[point.memory_trainer].add(describe(each));
   }
   const auto counted = [&](const Tally& tally) { return counted_text(tally, points.size(), noun); };
   std::string text;
-  for (const auto& [what, count] : book.entries)
+  for (const auto& [what, count] : unnamed.entries)
     text += (static_cast<std::size_t>(count) < points.size() ? fmt::format("{} of {} {}s: ", count, points.size(), noun)
                                                              : "") +
             what;
   if (!blocks.entries.empty()) text += "Blocks take the times of a table, on any machine: " + counted(blocks) + ".\n";
   for (const auto& [origin, count] : own_profiles.entries) text += "Machine profile " + origin + ".\n";
   if (!slices.entries.empty()) text += "Shorter than in any published run, so extrapolated: " + counted(slices) + ".\n";
-  for (const auto& [trainer, tally] : not_priced)
-    text += "The formula of " + trainer + " does not price: " + counted(tally) + "; such times are guesses.\n";
-  for (const auto& [trainer, tally] : outside)
-    text += "Outside the runs that " + trainer + " was fitted to: " + counted(tally) + ".\n";
+  if (!unseen.entries.empty())
+    text += "None of the fitted runs is of " + counted(unseen) + ": what it has of its own there is unknown.\n";
+  for (const auto& [runs, tally] : outside) text += "Outside the runs " + runs + ": " + counted(tally) + ".\n";
   for (auto& [trainer, tally] : memory) {
     std::erase_if(tally.entries, [&](const auto& entry) {
-      const auto& printed = outside[trainer].entries;
+      const auto& printed = outside["that " + trainer + " was fitted to"].entries;
       return std::find(printed.begin(), printed.end(), entry) != printed.end();
     });
     if (!tally.entries.empty())
@@ -349,12 +353,9 @@ Description<OutsideFit> outside_keys() {
       .when([](const OutsideFit& each) { return !is_quantity(each); });
 }
 
-bool is_paced(const Basis& basis) { return !basis.trainer.empty(); }
+bool has_trainer(const Basis& basis) { return !basis.trainer.empty(); }
 
-std::string basis_name(const Basis& basis) {
-  if (is_paced(basis)) return basis.trainer;
-  return basis.book_values ? "book" : "profile";
-}
+std::string basis_name(const Basis& basis) { return has_trainer(basis) ? basis.trainer : "profile"; }
 
 std::vector<std::string> own_sources(const Basis& basis) {
   std::vector<std::string> sources = basis.own_profiles;
@@ -371,36 +372,30 @@ std::vector<OutsideFit> outside_and_slices(const Basis& basis) {
 }  // namespace
 
 const Description<Basis>& time_basis_keys() {
-  const auto is_book = [](const Basis& basis) { return basis.book_values; };
   static const Description<Basis> description =
       Description<Basis>()
           .key("basis", "text",
-               "trainer of cluster.stack whose constants price the step; book: built-in machine profiles alone; "
-               "profile: a profile or block table of your own; in plan of the winner, present where something fits",
+               "trainer whose facts price the step, generic where cluster.trainer names none; profile: a profile or "
+               "block table of your own; in plan of the winner, present where something fits",
                basis_name)
-          .key("book_error", "0..1",
-               "list: from, to; how far step times by book values are off published runs; present with basis book",
-               [](const Basis&) {
-                 return std::vector<double>{book_error.least_percent / 100.0, book_error.most_percent / 100.0};
-               })
-          .when(is_book)
-          .key("fitted_stacks", "list", "stacks that were fitted on these machines; present with basis book",
-               &Basis::fitted_here)
-          .when(is_book)
+          .key("fitted_trainers", "list",
+               "trainers with published runs on these machines; present where no trainer is named", &Basis::fitted_here)
+          .when([](const Basis& basis) { return has_trainer(basis) && !basis.is_named; })
           .key("own_sources", "list",
                "sources of times that are not built in: machine profiles (file: source, date), the table of "
                "cluster.block_times; in plan present where something fits",
                own_sources)
-          .key("not_priced", "list",
-               "features that the trainer's formula of step time has no term for; present with a trainer's pace",
-               &Basis::not_priced)
-          .when(is_paced)
-          .list(
-              "outside_fit",
-              "values outside the runs to which the trainer's times were fitted, and slices with fewer tokens than any "
-              "published run computed at once; present with a trainer's pace, or such slices",
-              outside_and_slices, outside_keys())
-          .when([](const Basis& basis) { return is_paced(basis) || basis.slices; });
+          .key("not_seen", "text",
+               "machines on which none of the fitted runs is the trainer's; present with a trainer, else empty",
+               &Basis::not_seen)
+          .when(has_trainer)
+          .list("outside_fit",
+                "values outside the trainer's published runs on this machine, or outside all on it where there is "
+                "none; and slices "
+                "with fewer tokens than any "
+                "published run computed at once; present with a trainer, or such slices",
+                outside_and_slices, outside_keys())
+          .when([](const Basis& basis) { return has_trainer(basis) || basis.slices; });
   return description;
 }
 
@@ -408,7 +403,7 @@ const Description<Basis>& basis_keys() {
   static const Description<Basis> description =
       Description<Basis>(time_basis_keys())
           .list("memory_outside_fit",
-                "values outside the runs to which its memory was fitted; present with cluster.stack, where memory is "
+                "values outside the runs to which its memory was fitted; present with cluster.trainer, where memory is "
                 "reported",
                 &Basis::memory_outside, outside_keys())
           .when([](const Basis& basis) { return !basis.memory_trainer.empty(); })

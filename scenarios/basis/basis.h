@@ -1,4 +1,5 @@
-// Settings of a scenario outside the published runs that a built-in stack was fitted to (scenarios/studies/*/runs.csv).
+// What a prediction rests on, and where the scenario lies outside it: the published runs that the built-in constants of
+// a step were fitted to (scenarios/studies/*/runs.csv).
 //
 //   rows of a trainer on a machine ──► least and most of each quantity, words of each choice ──┐
 //   scenario ──────────────────────────────────────────────────────────────────────────────────┴─► OutsideFit, ...
@@ -30,8 +31,8 @@ std::string describe(const OutsideFit& outside);
 // Step times and memory are fitted to different rows: runs that ran out of memory have no time.
 enum class FittedOf : std::uint8_t { times, memory };
 
-// The list for the stack's constants on this machine, if they are built in; otherwise empty. Only the user knows the
-// runs that an own profile was fitted to.
+// The list for the trainer's runs on this machine; of times where there is none, for all runs on it, else for all.
+// Empty with constants or a trainer of a file: only the user knows the runs that these were fitted to.
 std::vector<OutsideFit> outside_fit(const Scenario& scenario, const std::string& machine, FittedOf of);
 
 // Slices of a sequence (TeraPipe) with fewer tokens than any pass of a published run on this machine, or on any machine
@@ -40,29 +41,22 @@ std::optional<OutsideFit> short_slices(const Scenario& scenario, const std::stri
 
 // The basis of a prediction's times and memory, and its limits.
 //
-//   cluster.stack, timed on these machines ──► that trainer's pace; features without a term in its formula, and
-//                                              settings outside the published runs of its fit
-//   no stack, a built-in machine profile ────► book values: no trainer's pace, wrong by `book_error`
-//   no stack, a profile of a file ───────────► that file's values, and its origin where it states one
-//   a block table ───────────────────────────► blocks take its times, on any machine
+//   machines with measured kernels ──► the trainer's facts (generic's where none is named) and fitted constants;
+//                                      settings outside its published runs on these machines, or that there is no such run
+//   other profiles of a file ────────► that file's values, and its origin where it states one
+//   a block table ───────────────────► blocks take its times, on any machine
 //
 // simulate, plan, study, goodput, growth and memory print it. Guarded by tests/scenarios/basis_test.cpp.
 
-// Mean errors of step times by book values against published runs: the best and the worst line of
-// `slipway validate --engine book` (docs/accuracy.md).
-struct ErrorRange {
-  int least_percent, most_percent;
-};
-constexpr ErrorRange book_error{5, 42};
-
 struct Basis {
-  std::string trainer;                    // empty: none
-  bool book_values = false;               // priced by a built-in machine profile alone
+  std::string trainer;                    // whose facts price the step; empty: a profile's shares of peak do
+  bool is_named = false;                  // the scenario names it; else generic is meant
+  std::string not_seen;                   // machines on which none of the fitted runs is the trainer's
   std::string blocks;                     // "NAME (SOURCE)" of the table that times the blocks; empty: none
   std::vector<std::string> own_profiles;  // "FILE: SOURCE, DATE" of profiles that are not built in
-  std::vector<std::string> fitted_here;   // with book values: built-in stacks that were timed on these machines
-  std::vector<std::string> not_priced;    // features that the trainer's formula has no term for (TimeModel::outside)
-  std::vector<OutsideFit> outside;        // settings outside the trainer's fitted runs on the cluster's machines
+  std::vector<std::string> fitted_here;   // trainers with published runs on these machines; only where none is named
+  std::vector<OutsideFit> outside;        // settings outside the runs that it is compared with
+  std::string compared;                   // which: "that nanotron was fitted to", "published on h100-80gb"
   std::optional<OutsideFit> slices;       // shorter than in any published run
   std::string memory_trainer;             // its memory constants are used; empty: the book's
   std::vector<OutsideFit> memory_outside;
@@ -70,8 +64,6 @@ struct Basis {
 Basis basis_of(const Scenario& scenario);
 Basis without_memory(Basis basis);  // the basis of times only
 
-// "on average 5 to 42 % off published runs, mostly too fast"
-std::string book_error_text();
 // The paragraph under the answer; empty without a warning. A setting outside the fits of both times and memory is
 // printed once.
 std::string basis_text(const Basis& basis);

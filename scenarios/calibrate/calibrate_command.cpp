@@ -9,6 +9,7 @@
 #include <ostream>
 
 #include "scenarios/answers/readable.h"
+#include "scenarios/calibrate/calibrate_runs.h"
 #include "scenarios/calibrate/calibration_report.h"
 #include "scenarios/calibrate/measure_machine.h"
 #include "scenarios/calibrate/trace_observations.h"
@@ -32,13 +33,19 @@ constexpr double trace_weight = 4;
 
 CommandOptions calibrate_options() {
   CommandOptions options(
-      "calibrate SCENARIO -o FILE (--measure | --measured FILE | --trace FILE)... [options]",
+      "calibrate (SCENARIO (--measure | --measured FILE | --trace FILE)... | --runs TABLE.csv) -o FILE [options]",
       "Fits the scenario's machine profile to micro-benchmarks and to traces of executed runs, prints\n"
-      "every parameter with its interval, and writes the profile.",
+      "every parameter with its interval, and writes the profile. Or adds measured runs of yours (--runs) to\n"
+      "what published runs say of the constants of a step, and writes a file for cluster.constants.",
       "slipway calibrate scenarios/examples/tiny-llama-cpu.yaml --measure -o machine.yaml");
-  options.positional("scenario file (YAML)", 1, 1)
-      .value("output", "FILE", "the machine profile to write; required")
+  options.positional("scenario file (YAML)", 0, 1)
+      .value("output", "FILE", "the machine profile, or the constants, to write; required")
       .letter('o')
+      .value("runs", "TABLE.csv",
+             "fit the constants of a step to these measured runs, one to a hundred; without a scenario")
+      .value(
+          "noise", "SHARE",
+          "with --runs: by how much a run differs from the next of its settings, 0.03 for 3 %; without it, estimated")
       .flag("measure", "run the micro-benchmarks here, on all of the machine's ranks at once")
       .value("rank-program", "PATH", "the program that measures (SLIPWAY_RANK, or slipway-rank beside slipway)")
       .values("measured", "FILE", "read what `slipway-rank --measure` wrote, here or elsewhere; may be repeated")
@@ -47,7 +54,11 @@ CommandOptions calibrate_options() {
       .notes(
           "The machine is that of the scenario's first node group. On a CPU machine (cores > 0) peak_flops "
           "becomes\n"
-          "the best measured rate. On GPUs it stays, and efficiencies are shares of it.");
+          "the best measured rate. On GPUs it stays, and efficiencies are shares of it.\n"
+          "\n"
+          "A table for --runs has the columns of the format slipway (`slipway list tables`), or of any table\n"
+          "there. Trainer and machine are built-in ones. The runs move what their trainer on their cluster\n"
+          "has of its own, and less what all have in common. Rows without a step time are noted and left out.");
   return options;
 }
 
@@ -217,6 +228,28 @@ Calibration calibrated(const Machine& start, const Evidence& evidence, std::ostr
   return calibrate(start, evidence.observations);
 }
 
+// Throws UsageError for options that do not go together.
+void check_options(const CommandOptions& options) {
+  if (!options.has("output")) throw UsageError("the output is missing; give -o FILE");
+  if (!options.has("runs")) {
+    if (options.has("noise")) throw UsageError("--noise is of measured runs; give --runs TABLE.csv too");
+    if (options.arguments().empty())
+      throw UsageError("the scenario is missing; give a file (YAML), or --runs TABLE.csv");
+    if (!options.has("measure") && options.all("measured").empty() && options.all("trace").empty())
+      throw UsageError("there is nothing to fit; give --measure, --measured FILE or --trace FILE");
+    return;
+  }
+  for (const char* other : {"measure", "rank-program", "measured", "trace", "set"})
+    if (options.has(other))
+      throw UsageError(std::string("--runs fits constants of a step, not a machine profile; leave --") + other +
+                       " out");
+  if (!options.arguments().empty())
+    throw UsageError("--runs takes no scenario, as each row names its model and cluster; leave " +
+                     options.arguments()[0] + " out");
+  if (options.number("noise", 0.01) >= 1)
+    throw UsageError("--noise " + *options.text("noise") + " is no share below 1; for 3 % give 0.03");
+}
+
 std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr))); }
 
 }  // namespace
@@ -224,10 +257,14 @@ std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time
 int calibrate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = calibrate_options();
   if (!options.parse(args, out)) return status_done;
+  check_options(options);
   const auto path = options.text("output");
-  if (!path) throw UsageError("the output is missing; give -o FILE");
-  if (!options.has("measure") && options.all("measured").empty() && options.all("trace").empty()) {
-    throw UsageError("there is nothing to fit; give --measure, --measured FILE or --trace FILE");
+  if (const auto table = options.text("runs")) {
+    check_output("-o", *path, {*table});
+    CalibrateRuns asked{*table, *path, std::nullopt};
+    if (options.has("noise")) asked.noise = options.number("noise", 0);
+    calibrate_runs(asked, out, err);
+    return status_done;
   }
   const Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
   std::vector<std::string> inputs = inputs_of(scenario);

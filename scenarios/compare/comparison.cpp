@@ -140,6 +140,7 @@ Comparison compare_traces(const Trace& predicted, const Trace& measured) {
   const StepTimes expected = step_times(predicted), found = step_times(measured);
   Comparison comparison;
   comparison.predicted_step_s = expected.period_s.back();
+  comparison.low_s = predicted.step_low_s, comparison.high_s = predicted.step_high_s;
   comparison.predicted_idle_s = expected.idle_s.back();
   comparison.measured_step_s = found.median_period_s;
   comparison.measured_idle_s = found.median_idle_s;
@@ -225,11 +226,21 @@ Description<TaskPair> task_keys() {
 }  // namespace
 
 const Description<Comparison>& comparison_description() {
+  const auto has_interval = [](const Comparison& c) { return c.high_s > 0; };
   static const Description<Comparison> description =
       Description<Comparison>()
           .key("predicted_step_s", "s", "period of the predicted trace's last step", &Comparison::predicted_step_s)
           .key("measured_step_s", "s", "median period of the measured trace's steps", &Comparison::measured_step_s)
           .key("step_error", "share", "predicted_step_s / measured_step_s - 1", &Comparison::step_error)
+          .key("step_time_low_s", "s",
+               "from here to step_time_high_s 90 of 100 measured runs were expected; present where the prediction has "
+               "an interval, like the next two",
+               &Comparison::low_s)
+          .when(has_interval)
+          .key("step_time_high_s", "s", "the other end", &Comparison::high_s)
+          .when(has_interval)
+          .key("inside", "bool", "measured_step_s is in it", &Comparison::is_inside)
+          .when(has_interval)
           .key("window", "count",
                "steps after which tasks repeat (work in the bubbles): kinds and tasks are those of so many steps; "
                "present above 1",
@@ -296,6 +307,9 @@ std::string report_text(const Comparison& c) {
                      {"waiting", readable_seconds(c.predicted_idle_s), readable_seconds(c.measured_idle_s),
                       error_text(c.predicted_idle_s / c.measured_idle_s - 1)}},
                     "  ");
+  if (c.high_s > 0)
+    text += fmt::format("  The measured step is {} the 90 % interval of the prediction, {} to {}.\n",
+                        c.is_inside() ? "inside" : "outside", readable_seconds(c.low_s), readable_seconds(c.high_s));
   const std::string steps = c.window > 1
                                 ? fmt::format("Steps {} to {}", c.predicted_step + 2 - c.window, c.predicted_step + 1)
                                 : fmt::format("Step {}", c.predicted_step + 1);

@@ -41,6 +41,7 @@ struct RankPeak {
 
 struct Comparison {
   double predicted_step_s = 0, measured_step_s = 0;
+  double low_s = 0, high_s = 0;  // the prediction's 90 % interval; 0: it has none
   double predicted_idle_s = 0, measured_idle_s = 0;
   int window = 1;  // steps that the predicted tasks span: bubble work occurs once, other tasks in each step
   int predicted_step = 0, first_measured = 0, last_measured = 0;  // the steps that stand for each side
@@ -51,6 +52,7 @@ struct Comparison {
   std::int64_t joined = 0;
   std::vector<std::string> only_predicted, only_measured;  // "rank 0: 2F0", in order of rank and label
   double step_error() const { return predicted_step_s / measured_step_s - 1; }
+  bool is_inside() const { return low_s <= measured_step_s && measured_step_s <= high_s; }
 };
 
 // The peak of each rank in steps [first, last]; empty where it was not measured.

@@ -33,6 +33,8 @@ ChromeTraceWriter::ChromeTraceWriter(std::ostream& out, const Trace& header) : o
   out_ << "{\"otherData\":{\"engine\":" << quoted(header.engine) << ",\"scenario\":" << quoted(header.scenario)
        << ",\"summary\":" << quoted(header.summary) << ",\"ranks\":" << header.ranks << ",\"steps\":" << header.steps;
   if (header.window > 1) out_ << ",\"window\":" << header.window;
+  if (header.step_high_s > 0)
+    out_ << ",\"step_low_s\":" << number(header.step_low_s) << ",\"step_high_s\":" << number(header.step_high_s);
   out_ << ",\"losses\":[";
   for (std::size_t i = 0; i < header.losses.size(); ++i) {
     const LossPoint& point = header.losses[i];
@@ -230,6 +232,8 @@ void take_header(const Json& document, Trace& trace) {
   trace.steps = of_run("steps").whole<int>();
   trace.window = other.contains("window") ? of_run("window").whole<int>() : 1;
   if (trace.window < 1) throw std::runtime_error("windows of " + std::to_string(trace.window) + " steps");
+  if (other.contains("step_low_s")) trace.step_low_s = of_run("step_low_s").number();
+  if (other.contains("step_high_s")) trace.step_high_s = of_run("step_high_s").number();
   if (other.contains("peak_bytes")) take_peaks(of_run("peak_bytes").list(), trace);
   for (const Json& point : of_run("losses").list())
     trace.losses.push_back(loss_of(point, "otherData.losses[" + std::to_string(trace.losses.size()) + "]."));

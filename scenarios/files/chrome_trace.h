@@ -1,6 +1,6 @@
 // Traces as Chrome trace-event JSON, for https://ui.perfetto.dev, chrome://tracing and `slipway compare`.
 //
-//   {"otherData": {engine, scenario, summary, ranks, steps, losses, peak_bytes}, "displayTimeUnit": "ms",
+//   {"otherData": {engine, scenario, summary, ranks, steps, step_low_s, step_high_s, losses, peak_bytes}, "displayTimeUnit": "ms",
 //    "traceEvents": [ {"ph":"M", process and thread names}, {"ph":"X", one task on one rank},
 //                     {"ph":"C", the rank's memory from the start and from the end of a compute task on}, ... ]}
 //

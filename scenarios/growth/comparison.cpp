@@ -613,7 +613,7 @@ std::string sources_text(const Scenario& scenario, const GrowthAnswer& answer) {
 std::string growth_text(const Scenario& scenario, const GrowthAnswer& answer) {
   return fmt::format("{}: {} on {}, batch {} to {} sequences by {}{}\n\n", scenario.name, scenario.step.model->name,
                      machines_text(scenario.cluster), batch_text(scenario.step.global_batch),
-                     batch_text(scenario.growth.largest), answer.own().name, pace_text(scenario)) +
+                     batch_text(scenario.growth.largest), answer.own().name, trainer_text(scenario)) +
          headline_of(scenario, answer) + memory_text(answer) + "\n" + rules_text(scenario, answer) + "\n" +
          rungs_text(answer) + noise_text(scenario, answer) + sources_text(scenario, answer);
 }

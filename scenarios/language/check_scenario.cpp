@@ -278,6 +278,14 @@ void derive_placement(const Settings& settings, Scenario& scenario) {
   if (sorted == nodes) scenario.cluster.gpu_of_rank = gpus_in_order(scenario.cluster, scenario.step.layout.placement);
 }
 
+// As the trainer does it. Unfused kernels cannot go around (schedules/rules/rules.cpp). Whatever the context degree is, so
+// that `plan` may raise it.
+void derive_exchange(const Settings& settings, Scenario& scenario) {
+  if (settings.given("layout.context_exchange") || !is_priced_by_trainer(scenario)) return;
+  const bool goes_around = scenario.trainer.ring_attention && !writes_scores(scenario.step.kernels);
+  scenario.step.layout.context_exchange = goes_around ? ContextExchange::ring : ContextExchange::all_gather;
+}
+
 }  // namespace
 
 void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scenario& scenario) {
@@ -293,6 +301,7 @@ void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scen
     derive_placement(settings, scenario);
     derive_data(settings, scenario.cluster, layout);
     derive_dtype(settings, scenario.cluster, scenario.step.dtype);
+    derive_exchange(settings, scenario);
     derive_step(scenario);
   }
   derive_fill(settings, scenario);

@@ -83,6 +83,7 @@ void load_algorithms(const Settings& settings, Cluster& cluster) {
     const std::string path = "cluster.collectives." + key;
     return settings.given(path) ? static_cast<Algorithm>(settings.choice(path)) : fallback;
   };
+  cluster.own_algorithms = settings.given("cluster.collectives");
   for (const Axis axis : collective_axes) {
     const std::size_t at = static_cast<std::size_t>(axis);
     cluster.algorithms[at] = chosen(name_of(axis), chosen("all", default_algorithms[at]));
@@ -173,6 +174,7 @@ bool load_speed(Settings& settings, const std::string& path, const std::vector<N
   const Link own = own_link(fabric, groups);
   fabric.bandwidth = settings.given(bandwidth) ? settings.number(bandwidth) : own.bandwidth;
   fabric.latency = settings.given(latency) ? settings.number(latency) : own.latency;
+  fabric.own = fabric.bandwidth != own.bandwidth || fabric.latency != own.latency;
   if (fabric.bandwidth > 0 || settings.given(bandwidth)) return true;
   settings.refuse(path,
                   "it has no bandwidth, and neither has the machines' own link of that scope; allowed: a number "

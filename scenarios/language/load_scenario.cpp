@@ -3,16 +3,17 @@
 #include <fstream>
 #include <utility>
 
+#include "models/machine/trained_cluster.h"
 #include "scenarios/files/files.h"
 #include "scenarios/language/check_scenario.h"
 #include "scenarios/language/load_cluster.h"
+#include "scenarios/language/load_constants.h"
 #include "scenarios/language/load_memory.h"
 #include "scenarios/language/load_model.h"
-#include "scenarios/language/load_stack.h"
+#include "scenarios/language/load_trainer.h"
 #include "scenarios/language/quantity.h"
 #include "scenarios/language/scenario.h"
 #include "schedules/catalogue/schedule_csv.h"
-#include "schedules/time/stack_pace.h"
 
 namespace slipway::scenarios {
 
@@ -118,25 +119,26 @@ void load_failures(Settings& settings, const Cluster* cluster, std::vector<Plann
 }
 
 // After the cluster, whose machine chooses the constants.
-void read_stack(Settings& settings, const std::string& folder, Scenario& scenario) {
-  const std::string key = "cluster.stack";
-  scenario.trainer = constants_of(built_in_memory(), "generic", "", {});
-  if (!settings.given(key)) return;
-  scenario.stack = load_stack(settings.text(key), {settings.origin(key), key, folder}, settings.defects());
-  if (has_experts(scenario.step.model))
-    settings.refuse(
-        key,
-        "no trainer's formula of step time has a term for experts; allowed with model.experts: without cluster.stack",
-        "leave cluster.stack out");
-  if (!built_in_stack(settings.text(key))) scenario.stack_file = settings.text(key);
-  if (!scenario.stack || scenario.cluster.groups.empty()) return;
-  scenario.trainer = constants_of(built_in_memory(), scenario.stack->trainer, scenario.cluster.groups[0].machine.name,
-                                  scenario.stack->memory);
-  if (has_pace(scenario) && settings.given("cluster.collectives"))
-    settings.refuse("cluster.collectives",
-                    "the stack's trainer was timed with its own collectives, which say what messages cost; "
-                    "allowed: without cluster.stack",
-                    "leave one of the two out");
+void read_trainer(Settings& settings, const std::string& folder, Scenario& scenario) {
+  const std::string key = "cluster.trainer", constants = "cluster.constants";
+  Trainer trainer;
+  if (settings.given(key)) {
+    const auto named = load_trainer(settings.text(key), {settings.origin(key), key, folder}, settings.defects());
+    if (!named) return;
+    trainer = *named;
+    scenario.names_trainer = true;
+    if (built_in_trainer(settings.text(key)) == nullptr) scenario.trainer_file = settings.text(key);
+  }
+  scenario.trainer = trainer.facts;
+  const bool known = scenario.names_trainer && !scenario.cluster.groups.empty();
+  scenario.memory = constants_of(built_in_memory(), trainer.facts.name,
+                                 known ? scenario.cluster.groups[0].machine.name : std::string(), trainer.memory);
+  if (!settings.given(constants)) return;
+  auto own =
+      load_constants(settings.text(constants), {settings.origin(constants), constants, folder}, settings.defects());
+  if (!own) return;
+  scenario.constants_file = settings.text(constants);
+  scenario.constants = std::make_shared<const PooledConstants>(std::move(*own));
 }
 
 // All keys that are bound to a field.
@@ -211,8 +213,8 @@ void note_files(const Settings& settings, const std::string& folder, Scenario& s
   for (int i = 0; i < groups; ++i)
     scenario.machine_files.push_back(file_named(settings, "cluster.groups." + std::to_string(i) + ".machine", folder));
   scenario.files = scenario.machine_files;
-  for (const char* key :
-       {"model.config", "cluster.stack", "cluster.block_times", "run.data", "run.evaluation_data", "schedule.csv"})
+  for (const char* key : {"model.config", "cluster.trainer", "cluster.constants", "cluster.block_times", "run.data",
+                          "run.evaluation_data", "schedule.csv"})
     scenario.files.push_back(file_named(settings, key, folder));
   scenario.files.push_back(scenario.path);
   std::erase(scenario.files, "");
@@ -255,7 +257,7 @@ LoadResult load_scenario(const std::string& path, const std::vector<std::string>
   std::optional<Cluster> cluster = load_cluster(settings, folder);
   if (model) scenario.step.model = std::move(*model);
   if (cluster) scenario.cluster = std::move(*cluster);
-  read_stack(settings, folder, scenario);
+  read_trainer(settings, folder, scenario);
   read_bound_keys(settings, scenario);
   read_actions(settings, folder, scenario);
   check_optimizer(settings, scenario.step.optimizer);
@@ -281,27 +283,36 @@ std::string describe(const std::vector<ScenarioError>& errors) {
   return out;
 }
 
-bool has_pace(const Scenario& scenario) {
-  const auto timed = [&](const NodeGroup& group) { return time_on(*scenario.stack, group.machine.name) != nullptr; };
-  const std::vector<NodeGroup>& groups = scenario.cluster.groups;
-  return scenario.stack && scenario.stack->model != nullptr && std::all_of(groups.begin(), groups.end(), timed);
-}
+bool is_priced_by_trainer(const Scenario& scenario) { return has_kernels(scenario.cluster); }
 
 void derive_step(Scenario& scenario) {
   Step& step = scenario.step;
+  const TrainerFacts& trainer = scenario.trainer;
   step.worker_norms = scenario.growth.given && scenario.growth.rule == BatchRule::norm_test;
   // Gradients are accumulated in at least float32; float64 runs stay float64 throughout.
   step.gradient_dtype = step.dtype == Dtype::float64 ? Dtype::float64 : Dtype::float32;
-  step.blocking_transfers = has_pace(scenario);
-  step.overlap_grad_reduce = !has_pace(scenario) || scenario.stack->model->overlaps_reduction;
-  if (scenario.stack && scenario.stack->memory.gradient_bytes > 0 &&
-      scenario.stack->memory.gradient_bytes <= bytes_of(step.dtype))
+  const bool has_habits = is_priced_by_trainer(scenario);  // else those of `slipway execute`
+  step.blocking_transfers = has_habits && trainer.blocking_transfers;
+  step.overlap_grad_reduce = !has_habits || trainer.overlaps_reduction;
+  step.overlap_param_gather = !has_habits || trainer.overlaps_gather;
+  const double accumulated = scenario.memory.facts.gradient_bytes;
+  if (accumulated > 0 && accumulated <= bytes_of(step.dtype) && !trainer.reduces_in_float32)
     step.gradient_dtype = step.dtype;
 }
 
-void set_pace(Scenario& scenario) {
-  if (!has_pace(scenario)) return;
-  scenario.cluster = at_pace(std::move(scenario.cluster), *scenario.stack, scenario.step);
+const PooledConstants& constants_of(const Scenario& scenario) {
+  return scenario.constants ? *scenario.constants : built_in_constants();
+}
+
+StepConstants constants_on(const Scenario& scenario, const Machine& machine) {
+  if (scenario.step_constants) return scenario.step_constants(machine);
+  return constants_of(constants_of(scenario), scenario.trainer.name, machine.name);
+}
+
+void set_prices(Scenario& scenario) {
+  if (!is_priced_by_trainer(scenario)) return;
+  scenario.cluster = trained(std::move(scenario.cluster), scenario.trainer,
+                             [&](const Machine& machine) { return constants_on(scenario, machine); });
 }
 
 }  // namespace slipway::scenarios

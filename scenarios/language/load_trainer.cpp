@@ -1,7 +1,8 @@
 #include "scenarios/language/load_trainer.h"
 
+#include <algorithm>
 #include <charconv>
-#include <functional>
+#include <filesystem>
 #include <map>
 #include <stdexcept>
 
@@ -13,11 +14,23 @@ namespace {
 // Sets the fact and returns "", or returns what is allowed.
 using SetFact = std::string (*)(const std::string& text, TrainerFacts& facts);
 
+std::string take_flag(const std::string& text, bool& to) {
+  if (text != "true" && text != "false") return "true, false";
+  to = text == "true";
+  return "";
+}
+
+std::string take_number(const std::string& text, double& to) {
+  double value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size() || !(value >= 0)) return "a number from 0";
+  to = value;
+  return "";
+}
+
 template <bool TrainerFacts::*member>
 std::string set_flag(const std::string& text, TrainerFacts& facts) {
-  if (text != "true" && text != "false") return "true, false";
-  facts.*member = text == "true";
-  return "";
+  return take_flag(text, facts.*member);
 }
 
 template <FlashKernel TrainerFacts::*member>
@@ -30,11 +43,7 @@ std::string set_kernel(const std::string& text, TrainerFacts& facts) {
 
 template <double TrainerFacts::*member>
 std::string set_number(const std::string& text, TrainerFacts& facts) {
-  double value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || stop != text.data() + text.size() || !(value >= 0)) return "a number from 0";
-  facts.*member = value;
-  return "";
+  return take_number(text, facts.*member);
 }
 
 const std::map<std::string, SetFact, std::less<>> known_facts = {
@@ -63,50 +72,122 @@ std::string all_facts() {
   return text;
 }
 
-void read_fact(const Entry& entry, TrainerFacts& facts, Defects& defects) {
-  const auto refuse = [&](const std::string& problem, const std::string& remedy) {
-    defects.push_back({entry.origin.file, entry.origin.line, "facts." + entry.key, problem, remedy});
-  };
-  const auto found = known_facts.find(entry.key);
-  if (found == known_facts.end()) return refuse("is no fact; allowed: " + all_facts(), "remove it");
-  const Value* value = entry.value.find("value");
-  const Value* source = entry.value.find("source");
-  if (value == nullptr || source == nullptr || source->text.empty())
-    return refuse("has no value with a source; allowed: {value: ..., source: ...}", "say where the fact comes from");
-  if (const std::string allowed = found->second(value->text, facts); !allowed.empty())
-    refuse(in_words(*value) + " is not possible; allowed: " + allowed, "choose one");
-}
+class TrainerReader {
+ public:
+  TrainerReader(Defects& defects, std::string name) : defects_(defects) { trainer_.facts.name = std::move(name); }
+
+  std::optional<Trainer> read(const Value& root) {
+    const std::size_t before = defects_.size();
+    for (const Entry& section : root.entries) {
+      if (section.key != "facts" && section.key != "memory") {
+        refuse(section.origin, section.key, "unknown key; allowed: facts, memory", "remove it");
+        continue;
+      }
+      if (section.value.kind != Value::Kind::map) {
+        refuse(section.origin, section.key, "is no map", "name facts below it");
+        continue;
+      }
+      for (const Entry& entry : section.value.entries) read_fact(entry, section.key);
+    }
+    if (root.entries.empty()) refuse(root.origin, "facts", "there are neither facts nor memory", "name a fact");
+    if (defects_.size() != before) return std::nullopt;
+    return trainer_;
+  }
+
+ private:
+  void refuse(const Origin& origin, const std::string& key, const std::string& problem, const std::string& remedy) {
+    defects_.push_back({origin.file, origin.line, key, problem, remedy});
+  }
+
+  void read_fact(const Entry& entry, const std::string& section) {
+    const std::string path = section + "." + entry.key;
+    const Value* value = entry.value.find("value");
+    const Value* source = entry.value.find("source");
+    if (value == nullptr || source == nullptr || source->text.empty())
+      return refuse(entry.origin, path, "has no value with a source; allowed: {value: ..., source: ...}",
+                    "say where the fact comes from");
+    ++trainer_.named;
+    if (section == "memory") {
+      trainer_.memory.sources.push_back(entry.key + ": " + source->text);
+      return read_memory(entry, *value, path);
+    }
+    const auto found = known_facts.find(entry.key);
+    if (found == known_facts.end())
+      return refuse(entry.origin, path, "is no fact; allowed: " + all_facts(), "remove it");
+    refuse_unless(found->second(value->text, trainer_.facts), *value, path);
+  }
+
+  void refuse_unless(const std::string& allowed, const Value& value, const std::string& path) {
+    if (!allowed.empty())
+      refuse(value.origin, path, in_words(value) + " is not possible; allowed: " + allowed, "choose one");
+  }
+
+  // A word of `names`, or what is allowed.
+  template <typename Enum, std::size_t count>
+  static std::string take_word(const std::string& text, const std::array<Named<Enum>, count>& names, Enum& to) {
+    const auto known = value_in(names, text);
+    if (!known) return all_names(names);
+    to = *known;
+    return "";
+  }
+
+  void read_memory(const Entry& entry, const Value& value, const std::string& path) {
+    MemoryFacts& facts = trainer_.memory;
+    if (entry.key == "loss") return refuse_unless(take_word(value.text, loss_memory_names, facts.loss), value, path);
+    if (entry.key == "gathered_inputs")
+      return refuse_unless(take_word(value.text, gathered_inputs_names, facts.gathered), value, path);
+    if (entry.key == "copies_gradient_shard")
+      return refuse_unless(take_flag(value.text, facts.copies_gradient_shard), value, path);
+    const auto known = std::ranges::find(memory_facts(), std::string_view(entry.key), &MemoryFact::name);
+    if (known == memory_facts().end())
+      return refuse(entry.origin, path, "is no fact about memory (slipway list trainer-keys)", "remove it");
+    refuse_unless(take_number(value.text, facts.*known->number), value, path);
+  }
+
+  Defects& defects_;
+  Trainer trainer_;
+};
 
 }  // namespace
 
-std::optional<TrainerFacts> trainer_from_yaml(const std::string& text, const std::string& file, const std::string& name,
-                                              Defects& defects) {
-  const std::size_t before = defects.size();
+std::optional<Trainer> trainer_from_yaml(const std::string& text, const std::string& file, const std::string& name,
+                                         Defects& defects) {
   const std::optional<Value> root = parse_document(text, file, defects);
   if (!root) return std::nullopt;
-  TrainerFacts facts;
-  facts.name = name;
-  if (const Value* section = root->find("facts"))
-    for (const Entry& entry : section->entries) read_fact(entry, facts, defects);
-  if (defects.size() != before) return std::nullopt;
-  return facts;
+  return TrainerReader(defects, name).read(*root);
 }
 
-const TrainerFacts* built_in_trainer(std::string_view name) {
+std::optional<Trainer> load_trainer(const std::string& name_or_path, const Reference& from, Defects& defects) {
+  if (const auto built_in = embedded_named(embedded_trainers(), name_or_path, "trainer", from, defects))
+    return *built_in_trainer(built_in->name);
+  if (!looks_like_path(name_or_path)) return std::nullopt;
+  const std::string file = resolve_path(from.folder, name_or_path);
+  const std::optional<Value> root = read_document(file, from.origin, from.key, defects);
+  if (!root) return std::nullopt;
+  return TrainerReader(defects, std::filesystem::path(file).stem().string()).read(*root);
+}
+
+const Trainer* built_in_trainer(std::string_view name) {
   static const auto trainers = [] {
-    std::map<std::string, TrainerFacts, std::less<>> all;
-    for (const EmbeddedFile& file : embedded_stacks()) {
+    std::map<std::string, Trainer, std::less<>> all;
+    for (const EmbeddedFile& file : embedded_trainers()) {
       Defects defects;
       const std::string own(file.name);
-      auto facts = trainer_from_yaml(std::string(file.text), std::string(file.path), own, defects);
-      if (!facts)
-        throw std::logic_error("built-in trainer " + own + ": " + defects.at(0).key + " " + defects.at(0).message);
-      all.emplace(own, std::move(*facts));
+      auto trainer = trainer_from_yaml(std::string(file.text), std::string(file.path), own, defects);
+      if (!trainer) throw std::logic_error("built-in trainer " + own + ": " + describe(defects));
+      all.emplace(own, std::move(*trainer));
     }
     return all;
   }();
   const auto found = trainers.find(name);
   return found == trainers.end() ? nullptr : &found->second;
+}
+
+std::vector<std::pair<std::string, std::string>> trainer_fact_names() {
+  std::vector<std::pair<std::string, std::string>> names;
+  TrainerFacts ignored;
+  for (const auto& [name, set] : known_facts) names.emplace_back(name, set("?", ignored));
+  return names;
 }
 
 }  // namespace slipway::scenarios

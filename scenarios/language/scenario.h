@@ -9,13 +9,14 @@
 // tests/scenarios/scenario_errors_test.cpp.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "models/machine/machine.h"
+#include "models/fit/pooled_fit.h"
+#include "models/machine/trained_cluster.h"
 #include "models/memory/memory_estimate.h"
-#include "models/trainers/stack.h"
 #include "models/training/goodput.h"
 #include "models/training/growth.h"
 #include "schedules/graph/bundle.h"
@@ -56,9 +57,13 @@ struct Scenario {
   std::vector<std::string> machine_files;  // one per node group; empty: built-in
   Step step;
   Cluster cluster;
-  std::optional<Stack> stack;  // of cluster.stack
-  std::string stack_file;      // as cluster.stack names it; empty: built-in
-  MemoryConstants trainer;     // memory constants with its facts and deviations; without a stack, nobody's
+  TrainerFacts trainer;                              // of cluster.trainer
+  bool names_trainer = false;                        // else generic is meant
+  std::string trainer_file;                          // as cluster.trainer names it; empty: built-in
+  MemoryConstants memory;                            // with the trainer's facts and deviations
+  std::string constants_file;                        // as cluster.constants names it; empty: built-in
+  std::shared_ptr<const PooledConstants> constants;  // of a step, all trainers' and machines'; null: the built-in ones
+  ConstantsOn step_constants;                        // instead of them, where set
   Run run;
   FaultModel faults;
   GrowthChoice growth;
@@ -89,17 +94,19 @@ LoadResult load_scenario(const std::string& path, const std::vector<std::string>
 // "file:line: key: message; remedy", one a line.
 std::string describe(const std::vector<ScenarioError>& errors);
 
-// Does a stack say how long work takes on all of its machines? Not without its formula of step time, nor where
-// nobody timed the trainer: then the machine profiles alone price the work.
-bool has_pace(const Scenario& scenario);
+// Are steps priced by measured kernels, the trainer's facts and fitted constants? Not on machines without measured
+// kernels, whose profiles have shares of peak, nor with a table of whole blocks.
+bool is_priced_by_trainer(const Scenario& scenario);
 
-// Sets what run.dtype, training.growth and the habits of cluster.stack mean for the step: gradients' type, norms of
-// workers' gradients, what communication overlaps. After loading, and again when one of these changed. At a trainer's
-// pace ranks block on their messages, and reductions overlap where that trainer overlaps them.
+// Sets what run.dtype, training.growth and the trainer's habits mean for the step: gradients' type, norms of workers'
+// gradients, what communication overlaps. After loading, and again when one of these changed.
 void derive_step(Scenario& scenario);
 
-// Lays the stack's pace for this layout over the cluster (schedules/time/stack_pace.h), where there is one. Before
-// anything is priced, and again after a change of layout or schedule.
-void set_pace(Scenario& scenario);
+// The constants of a step of the scenario's trainer on a machine.
+StepConstants constants_on(const Scenario& scenario, const Machine& machine);
+const PooledConstants& constants_of(const Scenario& scenario);
+
+// Makes the cluster the trainer's (models/machine/trained_cluster.h). Before anything is priced.
+void set_prices(Scenario& scenario);
 
 }  // namespace slipway::scenarios

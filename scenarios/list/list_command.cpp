@@ -41,15 +41,16 @@ void print_json_keys(std::ostream& out) {
   out << describe(answers);
 }
 
-constexpr std::array<Topic, 11> topics{{
+constexpr std::array<Topic, 12> topics{{
     {"models", "built-in models: model.name", list_models},
     {"machines", "machine profiles: cluster.machine", list_machines},
-    {"stacks", "stack profiles of trainers: cluster.stack", list_stacks},
+    {"trainers", "trainers with their facts: cluster.trainer", list_trainers},
+    {"constants", "the constants of a step, fitted to published runs of all trainers", list_constants},
     {"schedules", "schedules: schedule.name", list_schedules},
     {"topologies", "topologies of a fabric: cluster.fabrics.*.topology.kind", list_topologies},
     {"keys", "every key of a scenario", [](std::ostream& out) { list_keys(out, scenario_keys()); }},
     {"machine-keys", "every key of a machine profile", [](std::ostream& out) { list_keys(out, machine_keys()); }},
-    {"stack-keys", "the constants that a stack profile may have, with their units", list_stack_keys},
+    {"trainer-keys", "the facts that a trainer's file may have", list_trainer_keys},
     {"tables", "tables of measured runs for validate, with their columns", list_tables},
     {"block-keys", "every key of a block table (cluster.block_times)",
      [](std::ostream& out) { list_keys(out, block_table_keys()); }},
@@ -72,7 +73,8 @@ int list_command(const std::vector<std::string>& args, std::ostream& out, std::o
   CommandOptions options("list TOPIC", "Lists the names that scenarios and outputs use.", "slipway list models");
   options
       .positional(
-          "topic (models, machines, stacks, schedules, topologies, keys, machine-keys, stack-keys, tables, block-keys, "
+          "topic (models, machines, trainers, constants, schedules, topologies, keys, machine-keys, trainer-keys, "
+          "tables, block-keys, "
           "json-keys)",
           1, 1)
       .notes(topics_text());

@@ -8,8 +8,10 @@
 
 #include "models/machine/topology.h"
 #include "scenarios/files/embedded_files.h"
+#include "scenarios/language/load_constants.h"
 #include "scenarios/language/load_model.h"
-#include "scenarios/language/load_stack.h"
+#include "scenarios/language/load_trainer.h"
+#include "scenarios/tables/formats.h"
 #include "schedules/step/action.h"
 
 namespace slipway::scenarios {
@@ -92,33 +94,28 @@ void list_machines(std::ostream& out) {
   }
 }
 
-void list_stacks(std::ostream& out) {
-  out << fmt::format("{:<20} {:<12} {:<7} {}\n", "stack", "machine", "of", "fitted / constants");
-  for (const EmbeddedFile& file : embedded_stacks()) {
-    const Stack& stack = *built_in_stack(file.name);
-    const auto line = [&](const std::string& machine, const char* of, std::span<const StackConstant> constants) {
-      const auto named = [](const StackConstant& c) { return !c.source.empty(); };
-      const auto fitted = [](const StackConstant& c) { return c.spread > 0; };
-      out << fmt::format("{:<20} {:<12} {:<7} {} / {}\n", file.name, machine, of,
-                         std::count_if(constants.begin(), constants.end(), fitted),
-                         std::count_if(constants.begin(), constants.end(), named));
-    };
-    for (const StackTime& time : stack.times) line(time.machine, "time", time.constants);
-    out << fmt::format("{:<20} {:<12} {:<7} {} facts\n", file.name, "any", "memory", stack.memory.sources.size());
-  }
+void list_trainers(std::ostream& out) {
+  out << fmt::format("{:<20} {:>6}  {}\n", "trainer", "facts", "machines with published runs of its steps");
+  std::map<std::string_view, std::set<std::string>> machines;
+  for (const PublishedRow& row : published_rows())
+    if (row.unpriceable.empty() && exclusion_of(row) == Exclusion::none) machines[row.trainer].insert(row.machine);
+  for (const EmbeddedFile& file : embedded_trainers())
+    out << fmt::format("{:<20} {:>6}  {}\n", file.name, built_in_trainer(file.name)->named,
+                       machines.contains(file.name) ? fmt::format("{}", fmt::join(machines[file.name], ", ")) : "none");
 }
 
-void list_stack_keys(std::ostream& out) {
-  const auto line = [&](const std::string& key, std::string_view unit, std::string_view meaning) {
-    out << fmt::format("{:<48} {:<20} {}\n", key, unit, meaning);
-  };
-  for (const TimeModel& model : time_models()) {
-    out << "time of " << model.trainer << '\n';
-    for (const TimeParameter& parameter : model.parameters)
-      line(fmt::format("  time.MACHINE.{}", parameter.name), parameter.unit, parameter.meaning);
-  }
-  out << "memory of any trainer\n";
-  for (const MemoryFact& fact : memory_facts()) line(fmt::format("  memory.{}", fact.name), fact.unit, fact.meaning);
+void list_trainer_keys(std::ostream& out) {
+  for (const auto& [name, allowed] : trainer_fact_names()) out << fmt::format("{:<32} {}\n", "facts." + name, allowed);
+  for (const MemoryFact& fact : memory_facts())
+    out << fmt::format("{:<32} {:<20} {}\n", fmt::format("memory.{}", fact.name), fact.unit, fact.meaning);
+}
+
+void list_constants(std::ostream& out) {
+  out << fmt::format("{:<20} {:<20} {:>9} {:>9}  {}\n", "constant", "unit", "book", "fitted", "meaning");
+  const StepConstants fitted = constants_of(built_in_constants(), "", "");
+  for (const StepConstant& constant : step_constants())
+    out << fmt::format("{:<20} {:<20} {:>9.3g} {:>9.3g}  {}\n", constant.name, constant.unit, constant.book,
+                       fitted.*constant.value, constant.meaning);
 }
 
 void list_schedules(std::ostream& out) {

@@ -12,8 +12,9 @@ namespace slipway::scenarios {
 
 void list_models(std::ostream& out);    // name, family, parameters, shape
 void list_machines(std::ostream& out);  // name, peak, memory, links
-void list_stacks(std::ostream& out);    // name, machines of its time and memory constants
-void list_stack_keys(std::ostream& out);
+void list_trainers(std::ostream& out);  // name, facts, machines of its published runs
+void list_trainer_keys(std::ostream& out);
+void list_constants(std::ostream& out);   // of a step: book and fitted values
 void list_schedules(std::ostream& out);   // name, chunks, what it is
 void list_topologies(std::ostream& out);  // name, description, the numbers that it reads
 void list_keys(std::ostream& out, std::span<const Key> table);

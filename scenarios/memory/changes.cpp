@@ -164,21 +164,11 @@ ChangeSearch search_changes(const Scenario& scenario, const std::vector<std::str
   return search;
 }
 
-namespace {
-
-double step_s(const SimulatedStep& step) {
-  return step_time_of(step.prepared.graph, step.simulation.timeline, periodic_of(step));
-}
-
-}  // namespace
-
 void price(const Scenario& scenario, TriedChange& tried) {
   const SimulatedStep step = replayed_step(scenario);
   const auto memory = stage_memory(step.prepared, step.simulation.timeline, periodic_of(step));
   tried.verdict = verdict_of(scenario, stage_needs(scenario, on_timeline(memory)));
-  tried.step_time_s = step_s(step);
+  tried.step_time_s = step_time_of(step.prepared.graph, step.simulation.timeline, periodic_of(step));
 }
-
-double replayed_step_s(const Scenario& scenario) { return step_s(replayed_step(scenario)); }
 
 }  // namespace slipway::scenarios

@@ -48,8 +48,4 @@ ChangeSearch search_changes(const Scenario& scenario, const std::vector<std::str
 // Replays the changed scenario and sets its step time, and its verdict with the timeline.
 void price(const Scenario& scenario, TriedChange& tried);
 
-// Seconds of one periodic step in a replay without contention. Throws std::invalid_argument where the cluster cannot
-// price it.
-double replayed_step_s(const Scenario& scenario);
-
 }  // namespace slipway::scenarios

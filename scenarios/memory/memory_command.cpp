@@ -11,7 +11,7 @@ namespace {
 CommandOptions declared_options() {
   CommandOptions options(
       "memory SCENARIO [options]",
-      "Prints each pipeline rank's memory by part, on the simulated timeline and as cluster.stack's trainer\n"
+      "Prints each pipeline rank's memory by part, on the simulated timeline and as cluster.trainer's trainer\n"
       "takes it, with an interval and the probability that it fits. Names the stage that is least likely to\n"
       "fit and the task at its peak. If the scenario does not fit, prints the changes that make it fit, and\n"
       "the one that costs the least time.",
@@ -24,7 +24,7 @@ CommandOptions declared_options() {
       .json_keys(memory_answers())
       .notes(
           "It fits if that is more likely than not, and cautiously if it fits with 99 %. The constants are fitted\n"
-          "to the published runs of all trainers; without cluster.stack, those of no particular trainer hold, and\n"
+          "to the published runs of all trainers; without cluster.trainer, those of no particular trainer hold, and\n"
           "intervals are wider. The exit status is 0 even if the scenario does not fit.");
   return options;
 }

@@ -27,7 +27,7 @@ MemoryReport memory_report(const PreparedStep& prepared, const Timeline& timelin
     row.capacity = fullest.capacity;
     row.on = fullest.on;
     row.timeline = fullest.use.parts;
-    row.estimate = estimated(counted[stage], prepared.scenario.trainer);
+    row.estimate = estimated(counted[stage], prepared.scenario.memory);
     row.estimate[MemoryPart::kept_for_bubble_work] = row.timeline[MemoryPart::kept_for_bubble_work];
     row.peak_task = fullest.use.peak_task;
     row.need = needs[stage];
@@ -49,7 +49,7 @@ struct Answer {
 };
 const MemoryReport& report_in(const Answer& answer) { return answer.report; }
 const Verdict& verdict_in(const Answer& answer) { return answer.report.verdict; }
-const MemoryConstants& trainer_in(const Answer& answer) { return answer.prepared.scenario.trainer; }
+const MemoryConstants& trainer_in(const Answer& answer) { return answer.prepared.scenario.memory; }
 
 Description<MemoryParts> parts_keys() {
   Description<MemoryParts> description;
@@ -147,9 +147,10 @@ const Description<Answer>& description() {
   static const Description<Answer> description =
       Description<Answer>()
           .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.prepared.scenario.name; })
-          .key("stack", "text", "trainer whose facts and deviations make the estimate: cluster.stack, or \"generic\"",
+          .key("trainer", "text",
+               "trainer whose facts and deviations make the estimate: cluster.trainer, or \"generic\"",
                of(trainer_in, &MemoryConstants::trainer))
-          .key("stack_machine", "text", "machine on which runs of it are known; null: none, so the interval is wider",
+          .key("trainer_machine", "text", "machine on which runs of it are known; null: none, so the interval is wider",
                of(trainer_in, &MemoryConstants::machine))
           .when([](const Answer& a) { return !trainer_in(a).machine.empty(); })
           .else_null()

@@ -191,9 +191,9 @@ const Description<Answer>& description() {
   static const Description<Answer> description =
       Description<Answer>()
           .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.plan.scenario.name; })
-          .key("pace", "text", "trainer at whose pace work was priced; null: by the machine profiles alone",
-               [](const Answer& a) { return a.plan.scenario.stack->trainer; })
-          .when([](const Answer& a) { return has_pace(a.plan.scenario); })
+          .key("trainer", "text", "trainer as whose steps work was priced; null: by the machine profiles alone",
+               [](const Answer& a) { return a.plan.scenario.trainer.name; })
+          .when([](const Answer& a) { return is_priced_by_trainer(a.plan.scenario); })
           .else_null()
           .key("complete", "bool", "false: interrupted, the answer is the best so far",
                of(result_in, &SearchResult::complete))

@@ -324,7 +324,7 @@ void balance_stages(Scenario& scenario) {
   layout.split_list.clear();
   if (layout.chunks == 1 && !has_unequal_stages(scenario.cluster, layout)) return;
   Scenario paced = scenario;
-  set_pace(paced);
+  set_prices(paced);
   layout.split_list = balanced_by_time(paced, 1);
 }
 

@@ -21,7 +21,9 @@ class Trial {
   // A fitting layout of `scenario` among those with the least memory.
   std::optional<Step> fitting(const Scenario& scenario, bool keeps) const {
     try {
-      StepEstimator estimator(scenario.step, scenario.cluster, scenario.trainer);
+      Scenario priced = scenario;
+      set_prices(priced);
+      StepEstimator estimator(scenario.step, priced.cluster, scenario.memory);
       const Screening screened = screen(scenario, space_of_(scenario, keeps), options_.memory_share, estimator,
                                         [this] { return interrupted(); });
       for (const Candidate& candidate : screened.smallest)

@@ -1,4 +1,5 @@
 #include "scenarios/plan/search.h"
+#include "scenarios/basis/basis.h"
 
 #include <algorithm>
 #include <chrono>
@@ -132,6 +133,19 @@ void refine(const Scenario& scenario, const SearchSpace& space, const SearchOpti
   result.pareto = front_of(std::move(rows));
 }
 
+void add_intervals(const Scenario& scenario, SearchResult& result) {
+  for (std::vector<PricedLayout>* rows : {&result.best, &result.pareto})
+    for (PricedLayout& row : *rows) {
+      if (!row.simulated) continue;
+      const Scenario chosen = with_layout(scenario, row.choice);
+      row.interval = step_interval(chosen, row.step_time_s, basis_of(chosen).outside.size());
+      const PricedLayout& first = result.best.front();
+      if (&row != &first && row.interval && first.interval)
+        row.first_is_faster =
+            probability_faster(scenario, first.step_time_s, *first.interval, row.step_time_s, *row.interval);
+    }
+}
+
 }  // namespace
 
 bool is_better(const PricedLayout& a, const PricedLayout& b) {
@@ -141,8 +155,9 @@ bool is_better(const PricedLayout& a, const PricedLayout& b) {
 SearchResult search_layouts(const Scenario& scenario, const SearchSpace& space, const SearchOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   const auto stopped = [&] { return options.interrupted && options.interrupted(); };
-  StepEstimator estimator(scenario.step, scenario.cluster, scenario.trainer,
-                          has_pace(scenario) ? &*scenario.stack : nullptr);
+  Scenario priced = scenario;
+  set_prices(priced);
+  StepEstimator estimator(scenario.step, priced.cluster, scenario.memory);
   Screening screened = screen(scenario, space, options.memory_share, estimator, stopped);
   SearchResult result;
   result.legal = screened.legal;
@@ -151,6 +166,7 @@ SearchResult search_layouts(const Scenario& scenario, const SearchSpace& space, 
   result.screening_s = seconds_since(begin);
   if (!stopped()) simulate(scenario, screened.candidates, estimator, options, result);
   if (!stopped()) refine(scenario, space, options, result);
+  if (!stopped() && !result.best.empty()) add_intervals(scenario, result);
   result.simulation_s = seconds_since(begin) - result.screening_s;
   result.complete = !stopped();
   if (result.best.empty() && result.complete) {

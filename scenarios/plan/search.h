@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "scenarios/language/scenario.h"
+#include "scenarios/step/step_interval.h"
 #include "schedules/bound/estimate.h"
 
 namespace slipway::scenarios {
@@ -36,7 +37,8 @@ struct SearchSpace {
 };
 // The keys that --keep takes: "layout.tensor", ..., in the order of the scenario reference.
 const std::vector<std::string>& searched_keys();
-// Everything for the scenario's model and cluster, but for the keys of `kept`, which have its values. Schedules
+// Everything for the scenario's model and cluster, but for the keys of `kept`, which have its values. Context groups leave
+// each member 256 tokens (or have up to eight members). Schedules
 // are those that bounds are sharp for (Schedule::searched); any other can be kept.
 SearchSpace search_space(const Scenario& scenario, const std::vector<std::string>& kept);
 // Calls `visit` for each layout of the space that the scenario's loader accepts, in a fixed order; layouts
@@ -60,6 +62,9 @@ struct PricedLayout {
   double memory_bytes = 0, memory_share = 0;
   double fit_probability = 0;
   double timeline_bytes = 0, timeline_share = 0;  // simulated peak of the fullest rank
+  // Of the rows of an answer, where fitted constants price them.
+  std::optional<StepInterval> interval;
+  std::optional<double> first_is_faster;  // probability that the first row is, of the others
 };
 // Within the share.
 bool fits(const PricedLayout& row, double memory_share);

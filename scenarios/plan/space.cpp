@@ -99,6 +99,17 @@ const std::vector<std::string>& searched_keys() {
   return keys;
 }
 
+namespace {
+
+// Members of a context group: with fewer tokens each, messages around the ring have next to nothing to carry, and a ring
+// of a thousand members takes minutes to simulate.
+std::int64_t most_context(std::int64_t sequence) {
+  constexpr std::int64_t least_tokens = 256, of_short_sequences = 8;
+  return std::max(of_short_sequences, sequence / least_tokens);
+}
+
+}  // namespace
+
 SearchSpace search_space(const Scenario& scenario, const std::vector<std::string>& kept) {
   const auto keeps = [&](const char* key) { return std::find(kept.begin(), kept.end(), key) != kept.end(); };
   const Layout& layout = scenario.step.layout;
@@ -107,7 +118,8 @@ SearchSpace search_space(const Scenario& scenario, const std::vector<std::string
   space.tensor = keeps("layout.tensor") ? std::vector{layout.tensor} : divisors(gpus, gpus);
   space.sequence_parallel = {false, true};
   if (keeps("layout.sequence_parallel")) space.sequence_parallel = {layout.sequence_parallel};
-  space.context = keeps("layout.context") ? std::vector{layout.context} : divisors(gpus, gpus);
+  space.context = keeps("layout.context") ? std::vector{layout.context}
+                                          : divisors(gpus, most_context(scenario.step.model->sequence));
   space.pipeline = keeps("layout.pipeline") ? std::vector{layout.pipeline} : divisors(gpus, gpus);
   if (keeps("layout.chunks")) space.chunks = {layout.chunks};
   if (keeps("layout.data")) space.data = layout.data;
@@ -143,7 +155,7 @@ Scenario with_layout(const Scenario& scenario, const Step& choice) {
   if (!choice.layout.placement.empty())
     changed.cluster.gpu_of_rank = gpus_in_order(changed.cluster, choice.layout.placement);
   balance_stages(changed);
-  set_pace(changed);
+  set_prices(changed);
   return changed;
 }
 

@@ -99,6 +99,15 @@ const Description<PlanRow>& plan_row_keys() {
                of(priced_in, &PricedLayout::step_time_s))
           .column("step", readable_seconds)
           .when(is_simulated)
+          .only_column("90 % interval",
+                       [](const PlanRow& row) {
+                         return row.priced.interval ? interval_text(*row.priced.interval) : std::string();
+                       })
+          .include(interval_keys(), of(priced_in, &PricedLayout::interval))
+          .key("first_is_faster", "0..1",
+               "probability that the first row of best is faster than it; present where it has an interval and is not "
+               "the first",
+               of(priced_in, &PricedLayout::first_is_faster))
           .key("mfu", "0..1", "as in simulate", of(priced_in, &PricedLayout::mfu))
           .column("MFU", readable_share)
           .when(is_simulated)
@@ -153,6 +162,7 @@ constexpr Shown shown_columns[] = {{"tensor", 9, true},
                                    {"schedule", 4, true},
                                    {"layers per stage", 0, true},
                                    {"step"},
+                                   {"90 % interval", 16},
                                    {"MFU", 13},
                                    {"tokens/s", 12},
                                    {"days", 15},
@@ -257,6 +267,17 @@ std::string table_of(const Scenario& scenario, const std::vector<PricedLayout>& 
 
 namespace {
 
+// Rows that may as well be faster than the first.
+std::string not_told_apart_text(const std::vector<PricedLayout>& rows) {
+  constexpr double sure = 0.9;
+  std::size_t alike = 0;
+  while (alike + 1 < rows.size() && rows[alike + 1].first_is_faster.value_or(1) < sure) ++alike;
+  if (alike == 0) return "";
+  return fmt::format("  Row{} {} not told apart from the first: with {} % or more, {} may be faster on the cluster.\n",
+                     alike == 1 ? " 2" : "s 2 to " + std::to_string(alike + 1), alike == 1 ? "is" : "are",
+                     std::lround(100 * (1 - sure)), alike == 1 ? "it" : "each");
+}
+
 // "0-3, 6, 4-5": numbers that ascend by one become a range.
 std::string ranges(const std::vector<int>& numbers) {
   std::string text;
@@ -356,7 +377,7 @@ std::string why(const PricedLayout& row, const PricedLayout& next) {
 std::string search_text(const Scenario& scenario, const SearchResult& result, const SearchOptions& options) {
   std::string text = fmt::format("{}: {}, global batch {} of {} tokens, on {}{}\n", scenario.name,
                                  scenario.step.model->name, scenario.step.global_batch, scenario.step.model->sequence,
-                                 machines_text(scenario.cluster), pace_text(scenario));
+                                 machines_text(scenario.cluster), trainer_text(scenario));
   text += fmt::format("{} screened in {}, {} simulated in {}{}\n", counted(result.legal, "legal layout"),
                       readable_seconds(result.screening_s), result.simulated, readable_seconds(result.simulation_s),
                       result.complete ? "" : "; INTERRUPTED: the best so far, not of all");
@@ -365,7 +386,7 @@ std::string search_text(const Scenario& scenario, const SearchResult& result, co
     for (const PricedLayout& row : result.best) rows.push_back(basis_of(with_layout(scenario, row.choice)));
     text += empty_line_first(basis_text(rows, "row"));
     text += "\nThe fastest layouts that fit:\n" + table_of(scenario, result.best, options.columns) +
-            "\nWhy each wins over the next:\n";
+            not_told_apart_text(result.best) + "\nWhy each wins over the next:\n";
     for (std::size_t i = 0; i + 1 < result.best.size(); ++i)
       text += fmt::format("  {}  {}\n", i + 1, why(result.best[i], result.best[i + 1]));
     text += refinement_text(scenario, result);

@@ -208,6 +208,12 @@ const Description<Answer>& description() {
           .key("step_time_s", "s", "start of the last simulated step minus start of the one before, slowest rank",
                of(step_in, &StepMetrics::step_time_s))
           .column("step time", readable_seconds)
+          .only_column("90 % interval",
+                       [](const Answer& a) {
+                         return a.prediction.interval ? interval_text(*a.prediction.interval) : std::string();
+                       })
+          .if_any()
+          .include(interval_keys(), of(prediction_in, &Prediction::interval))
           .key("makespan_s", "s", "first start to last end of one isolated step (with fill: of one window)",
                of(step_in, &StepMetrics::makespan_s))
           .key("mfu", "0..1",
@@ -345,7 +351,7 @@ std::string report_text(const PreparedStep& prepared, const Prediction& predicti
   const StepMetrics& step = prediction.step;
   std::string text = headline(prepared) + "\n\n";
   const Answer answer{prepared, prediction};
-  text += aligned_table({description().headings(), description().cells(answer)}, "  ") + "\n";
+  text += aligned_table(description().table(std::vector<Answer>{answer}), "  ") + "\n";
   if (prediction.training) text += training_text(prepared.scenario, *prediction.training);
   text += basis_text(prediction.basis) + shares_text(step) + "\n" + filling_text(prepared);
   if (prediction.degradation) text += degradation_text(*prediction.degradation);

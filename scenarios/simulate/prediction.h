@@ -9,6 +9,7 @@
 #include "scenarios/basis/basis.h"
 #include "scenarios/simulate/degradation_report.h"
 #include "scenarios/step/simulated_step.h"
+#include "scenarios/step/step_interval.h"
 #include "scenarios/step/verdict.h"
 #include "schedules/check/check.h"
 #include "schedules/memory/memory_timeline.h"
@@ -37,6 +38,7 @@ const Description<TrainingCost>& training_cost_keys();
 
 struct Prediction {
   StepMetrics step;
+  std::optional<StepInterval> interval;  // of the step time; where fitted constants price it
   double tokens_per_s = 0;
   std::vector<StageMemory> memory;  // per pipeline rank
   std::vector<StageNeed> needs;     // per pipeline rank: the larger of timeline and estimate, with its odds

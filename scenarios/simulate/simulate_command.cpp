@@ -54,12 +54,14 @@ CommandOptions declared_options() {
   return options;
 }
 
-void write_trace(const std::string& path, const PreparedStep& prepared, const Simulation& simulation) {
+void write_trace(const std::string& path, const PreparedStep& prepared, const Simulation& simulation,
+                 const std::optional<StepInterval>& interval) {
   OutputFile file(path);
   Trace header = trace_header(prepared.graph, simulation.timeline, "simgrid");
   header.scenario = prepared.scenario.name;
   header.summary = prepared.scenario.resolved;
   header.peak_bytes = rank_peaks(prepared, simulation.timeline);
+  if (interval) header.step_low_s = interval->low_s, header.step_high_s = interval->high_s;
   ChromeTraceWriter writer(file.stream(), header);
   each_record(prepared.graph, simulation.timeline, [&](const TraceRecord& record) { writer.write(record); });
   writer.finish();
@@ -137,10 +139,11 @@ int answer(const Scenario& scenario, const CommandOptions& options, std::ostream
   const SimulatedStep step = simulated(scenario, how, err);
   Prediction prediction = predicted(step, err);
   prediction.basis = basis_of(scenario);
+  prediction.interval = step_interval(scenario, prediction.step.step_time_s, prediction.basis.outside.size());
   prediction.degradation = cost_of_degradation(step, prediction.step.step_time_s, how, err);
   if (const auto path = options.text("trace")) {
     const Ticking ticking(err, "writing " + *path);
-    write_trace(*path, step.prepared, step.simulation);
+    write_trace(*path, step.prepared, step.simulation, prediction.interval);
   }
   if (options.has("json")) {
     out << json_text(step.prepared, prediction);

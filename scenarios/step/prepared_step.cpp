@@ -120,7 +120,7 @@ TaskGraph lowered(PreparedStep& prepared, const PrepareOptions& options) {
 PreparedStep prepared_unchecked(Scenario scenario, const PrepareOptions& options) {
   PreparedStep prepared{std::move(scenario), {}, {}, {}, {}, {}};
   require_legal(prepared.scenario.step);
-  set_pace(prepared.scenario);
+  set_prices(prepared.scenario);
   prepared.graph = lowered(prepared, options);
   prepared.durations = order_and_price(prepared.graph, prepared.scenario.cluster);
   return prepared;
@@ -199,11 +199,11 @@ std::string machines_text(const Cluster& cluster) {
   return text;
 }
 
-std::string pace_text(const Scenario& scenario) {
-  if (!scenario.stack) return "";
-  const std::string by = scenario.stack_file.empty() ? "" : " by " + scenario.stack_file;
-  if (has_pace(scenario)) return "; at the pace of " + scenario.stack->trainer + by;
-  return "; no timings of " + scenario.stack->trainer + " on this machine: priced by its profile alone";
+std::string trainer_text(const Scenario& scenario) {
+  if (!scenario.names_trainer) return "";
+  const std::string by = scenario.trainer_file.empty() ? "" : " of " + scenario.trainer_file;
+  if (is_priced_by_trainer(scenario)) return "; as " + scenario.trainer.name + by + " trains";
+  return "; this machine has no measured kernels: priced by its profile, not as " + scenario.trainer.name + " trains";
 }
 
 namespace {
@@ -222,7 +222,7 @@ std::string headline(const PreparedStep& prepared) {
                      parameters_text(s.step.model), s.step.model->sequence, machines_text(s.cluster),
                      layout_text(s.step.layout), s.step.actions ? "schedule of a CSV" : s.step.schedule,
                      counted(micro_batches_of(prepared), "micro-batch"), counted(s.step.micro_batch, "sequence"),
-                     name_of(s.step.dtype), choices_text(s.step), pace_text(s));
+                     name_of(s.step.dtype), choices_text(s.step), trainer_text(s));
 }
 
 }  // namespace slipway::scenarios

@@ -60,7 +60,7 @@ std::string headline(const PreparedStep& prepared);
 
 // "64 x h100-80gb + 32 x a100-80gb".
 std::string machines_text(const Cluster& cluster);
-// "; at the pace of nanotron", "; no timings of nanotron on this machine: ..."; empty without a stack.
-std::string pace_text(const Scenario& scenario);
+// "; as nanotron trains", "; this machine has no measured kernels: ..."; empty without a named trainer.
+std::string trainer_text(const Scenario& scenario);
 
 }  // namespace slipway::scenarios

@@ -52,4 +52,9 @@ SimulatedStep replayed_step(const Scenario& scenario) {
        }});
 }
 
+double replayed_step_s(const Scenario& scenario) {
+  const SimulatedStep step = replayed_step(scenario);
+  return step_time_of(step.prepared.graph, step.simulation.timeline, periodic_of(step));
+}
+
 }  // namespace slipway::scenarios

@@ -44,6 +44,8 @@ SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& option
 // The same in a replay without contention and without checks. Throws std::invalid_argument where the cluster cannot price
 // it.
 SimulatedStep replayed_step(const Scenario& scenario);
+// Seconds of a step in it.
+double replayed_step_s(const Scenario& scenario);
 
 // Null where the whole step was simulated.
 inline const PeriodicTimeline* periodic_of(const SimulatedStep& step) {

@@ -13,7 +13,7 @@ namespace slipway::scenarios {
 namespace {
 
 // A named trainer gathers keys and values again, Slipway's executor keeps them.
-CountedAs counted_as(const Scenario& scenario) { return {.executor = !scenario.stack.has_value(), .layers = {}}; }
+CountedAs counted_as(const Scenario& scenario) { return {.executor = !scenario.names_trainer, .layers = {}}; }
 
 }  // namespace
 
@@ -62,7 +62,7 @@ std::vector<StageNeed> stage_needs(const Scenario& scenario, const std::vector<O
     StageNeed& need = needs.emplace_back();
     need.rank = static_cast<int>(least - capacities.begin());
     need.capacity = *least;
-    need.odds = odds_of(terms[stage], scenario.trainer);
+    need.odds = odds_of(terms[stage], scenario.memory);
     need.odds.bytes += seen.kept_for_bubble_work;
     if (seen.bytes > need.odds.bytes) need.way = MemoryWay::timeline;
     need.odds.bytes = std::max(need.odds.bytes, seen.bytes);
@@ -95,8 +95,8 @@ Verdict verdict_of(const Scenario& scenario) { return verdict_of(scenario, stage
 
 std::string way_text(const Scenario& scenario, MemoryWay way) {
   if (way == MemoryWay::timeline) return "on the simulated timeline";
-  if (!scenario.stack) return "counted by operators, with what trainers usually take besides";
-  const MemoryConstants& trainer = scenario.trainer;
+  if (!scenario.names_trainer) return "counted by operators, with what trainers usually take besides";
+  const MemoryConstants& trainer = scenario.memory;
   const std::string& machine = scenario.cluster.groups[0].machine.name;
   return "as " + trainer.trainer + (trainer.machine.empty() ? " (no run of it known on " + machine + ")" : "") +
          " takes it";

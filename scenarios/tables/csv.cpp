@@ -133,6 +133,7 @@ CellError wrong(std::string_view column, const std::string& text, const char* wh
 
 const std::string& Cells::text(std::string_view column) const {
   static const std::string nothing;
+  if (read_ != nullptr) read_->emplace(column);
   const auto found = std::find(header_.begin(), header_.end(), column);
   return found == header_.end() ? nothing : row_.fields[found - header_.begin()];
 }

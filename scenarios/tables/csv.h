@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -56,8 +57,10 @@ class CellError : public std::runtime_error {
 
 class Cells {
  public:
-  // The row must have as many fields as the header. Both must outlive this.
-  Cells(const std::vector<std::string>& header, const CsvRow& row) : header_(header), row_(row) {}
+  // The row must have as many fields as the header. All must outlive this. `read`, where given, gets each column that a
+  // reader asks for.
+  Cells(const std::vector<std::string>& header, const CsvRow& row, std::set<std::string, std::less<>>* read = nullptr)
+      : header_(header), row_(row), read_(read) {}
 
   // Empty where the table has no such column.
   const std::string& text(std::string_view column) const;
@@ -95,6 +98,7 @@ class Cells {
  private:
   const std::vector<std::string>& header_;
   const CsvRow& row_;
+  std::set<std::string, std::less<>>* read_;
 };
 
 }  // namespace slipway::scenarios

@@ -1,12 +1,16 @@
 #include "scenarios/tables/formats.h"
 
-#include "scenarios/files/embedded_files.h"
-
 #include <algorithm>
 #include <cmath>
-#include <istream>
+#include <filesystem>
+#include <fstream>
+#include <set>
 #include <sstream>
 #include <stdexcept>
+
+#include "scenarios/files/embedded_files.h"
+#include "scenarios/files/files.h"
+#include "scenarios/language/usage_error.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -79,7 +83,8 @@ const TableFormat& recognised(const CsvTable& table) {
   return *found;
 }
 
-PublishedRow read_row(const TableFormat& format, const CsvTable& table, const CsvRow& source) {
+PublishedRow read_row(const TableFormat& format, const CsvTable& table, const CsvRow& source,
+                      std::set<std::string, std::less<>>& read) {
   PublishedRow row;
   row.line = source.line;
   row.status = RowStatus::ok;  // until the reader sets it: an unreadable row is not skipped
@@ -90,7 +95,7 @@ PublishedRow read_row(const TableFormat& format, const CsvTable& table, const Cs
     return row;
   }
   try {
-    format.read(Cells(table.header, source), row);
+    format.read(Cells(table.header, source, &read), row);
     check_row(row);
   } catch (const CellError& error) {
     row.unpriceable = error.what();
@@ -149,10 +154,40 @@ std::span<const TableFormat> table_formats() {
 
 PublishedTable read_table(std::istream& in, const std::string& file) {
   const CsvTable table = read_csv(in, file);
-  PublishedTable result{file, &recognised(table), "", {}};
+  PublishedTable result{file, &recognised(table), "", {}, {}};
   result.source = table.comments.empty() ? std::string(result.format->source) : table.comments.front();
-  for (const CsvRow& row : table.rows) result.rows.push_back(read_row(*result.format, table, row));
+  std::set<std::string, std::less<>> read(result.format->columns.begin(), result.format->columns.end());
+  for (const CsvRow& row : table.rows) result.rows.push_back(read_row(*result.format, table, row, read));
+  for (const std::string& column : table.header)
+    if (!read.contains(column)) result.unread.push_back(column);
   return result;
+}
+
+namespace {
+
+// Names the first table of the folder, so that the next try works.
+void refuse_folder(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return;
+  std::string first;
+  for (const auto& entry : std::filesystem::directory_iterator(path, ignored))  // not recursive
+    if (const std::string found = entry.path().string(); found.ends_with(".csv") && (first.empty() || found < first))
+      first = found;
+  throw UsageError(path + " is a folder; give tables (CSV)" + (first.empty() ? "" : ", for example " + first));
+}
+
+}  // namespace
+
+PublishedTable read_table_file(const std::string& path) {
+  refuse_folder(path);
+  if (const std::string reason = unreadable(path); !reason.empty())
+    throw UsageError("cannot read the table " + path + ": " + reason + "; give a CSV file");
+  std::ifstream in(path);
+  try {
+    return read_table(in, path);
+  } catch (const std::runtime_error& error) {
+    throw UsageError(error.what());
+  }
 }
 
 void set_batch(PublishedRow& row, std::int64_t global_batch) {

@@ -34,11 +34,15 @@ struct PublishedTable {
   const TableFormat* format = nullptr;
   std::string source;  // citation: the table's first comment, or the format's
   std::vector<PublishedRow> rows;
+  std::vector<std::string> unread;  // columns that the format has no use for
 };
 
 // Throws std::runtime_error with the file. For a header that no format has, it adds the columns that the nearest format
 // misses, and all formats' names. A row that cannot be read has `unpriceable` set.
 PublishedTable read_table(std::istream& in, const std::string& file);
+// The same of a file that the user named. Throws UsageError for all that, for a file that cannot be read, and for a
+// folder.
+PublishedTable read_table_file(const std::string& path);
 
 // The row in the columns of format `slipway`.
 std::vector<std::string> slipway_columns();

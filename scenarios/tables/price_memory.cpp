@@ -4,9 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "models/trainers/stack.h"
 #include "scenarios/language/load_memory.h"
-#include "scenarios/language/load_stack.h"
+#include "scenarios/language/load_trainer.h"
 #include "scenarios/tables/price.h"
 #include "schedules/memory/counted_memory.h"
 
@@ -21,8 +20,8 @@ std::vector<int> equal_layers(int layers, int stages) {
   return each;
 }
 
-// nanotron closes stage r when it has dealt out (r + 1)/p of all FLOPs, the head's counted in layers; some
-// stages may stay empty.
+// A trainer that balances layers closes stage r when it has dealt out (r + 1)/p of all FLOPs, the head's counted in
+// layers; some stages may stay empty.
 std::vector<int> layers_by_cost(const Model& model, int layers, int stages) {
   const Block& layer = model.runs[1].block;
   const double h = static_cast<double>(layer.hidden), f = static_cast<double>(layer.ffn);
@@ -54,22 +53,25 @@ Step step_for_memory(const PublishedRow& row) {
 std::vector<int> layers_of(const PublishedRow& row) {
   const auto layers = static_cast<int>(blocks_of(row.step.model).size()) - 2;
   const int stages = row.step.layout.pipeline * row.step.layout.chunks;
-  return row.trainer == "nanotron" ? layers_by_cost(*row.step.model, layers, stages) : equal_layers(layers, stages);
+  const Trainer* trainer = built_in_trainer(row.trainer);
+  const bool balances = trainer != nullptr && trainer->facts.balances_layers;
+  return balances ? layers_by_cost(*row.step.model, layers, stages) : equal_layers(layers, stages);
 }
 
-// This follows from the peaks that nanotron's runs reserved: where the run's own all-reduce test reached 440 GB/s
-// (another environment; the median of the tests is 457 there, 423 elsewhere), layers keep gathered inputs
-// on any number of stages; elsewhere only on more than two, since the repair of the pipeline.
-Gathered usually_gathered_by_nanotron(const PublishedRow& row) {
+// Of a trainer whose fact gathered_inputs is by-stages. This follows from the peaks that nanotron's runs reserved: where
+// the run's own all-reduce test reached 440 GB/s (another environment; the median of the tests is 457 there, 423
+// elsewhere), layers keep gathered inputs on any number of stages; elsewhere only on more than two, since the repair of
+// the pipeline.
+Gathered usually_gathered(const PublishedRow& row) {
   return row.fixed_pipeline ? Gathered::half_on_many_stages : Gathered::none;
 }
 
 // The test is a result of the run: a fit to other rows' peaks may know it, the row's own prediction may not.
-Gathered gathered_by_nanotron(const PublishedRow& row) {
+Gathered gathered_in(const PublishedRow& row) {
   constexpr double faster_environment = 440e9;
   if (!(row.all_reduce_bytes_per_s > 0)) return Gathered::unknown;
   if (row.all_reduce_bytes_per_s > faster_environment) return Gathered::all;
-  return usually_gathered_by_nanotron(row);
+  return usually_gathered(row);
 }
 
 }  // namespace
@@ -78,19 +80,20 @@ MemoryRun memory_run_of(const PublishedRow& row) {
   MemoryRun run;
   run.trainer = row.trainer;
   run.machine = row.machine;
-  if (const Stack* stack = built_in_stack(row.trainer)) run.facts = stack->memory;
+  if (const Trainer* trainer = built_in_trainer(row.trainer)) run.facts = trainer->memory;
   run.stages = counted_memory(step_for_memory(row), {.executor = false, .layers = layers_of(row)});
   run.capacity_bytes = machine_of(row).memory_bytes;
   run.fitted = row.status == RowStatus::ok;
   run.reserved_bytes = row.reserved_bytes;
-  if (row.trainer == "nanotron")
-    run.gathered = gathered_by_nanotron(row), run.usual = usually_gathered_by_nanotron(row);
+  if (run.facts.gathered == GatheredInputs::by_stages)
+    run.gathered = gathered_in(row), run.usual = usually_gathered(row);
   return run;
 }
 
 MemoryConstants memory_constants_of(const PublishedRow& row) {
-  const Stack* stack = built_in_stack(row.trainer);
-  return constants_of(built_in_memory(), row.trainer, row.machine, stack == nullptr ? MemoryFacts{} : stack->memory);
+  const Trainer* trainer = built_in_trainer(row.trainer);
+  return constants_of(built_in_memory(), row.trainer, row.machine,
+                      trainer == nullptr ? MemoryFacts{} : trainer->memory);
 }
 
 }  // namespace slipway::scenarios

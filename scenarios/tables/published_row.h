@@ -28,11 +28,11 @@ constexpr const char* name_of(Exclusion rule) { return name_in(exclusion_names, 
 
 struct PublishedRow {
   int line = 0;         // in the file that was read
-  std::string trainer;  // "aa-scaling", "megatron-core", ...: name of a stack profile
+  std::string trainer;  // "aa-scaling", "megatron-core", ...: a file of models/trainers
   std::string machine;  // machine profile: "a100-80gb"
   int gpus = 0, gpus_per_node = 8;
   int gpus_per_port = 1;  // of a node that share a port to the other nodes
-  // As the table has it. Schedule, split and exchange of keys follow from the trainer (validate/graph_prices.h).
+  // As the table has it. Schedule, split and exchange of keys follow from the trainer (priced_run.h).
   Step step;
   bool fp8 = false;     // layer products in fp8, the rest in dtype
   int shard_group = 0;  // GPUs that share one set of shards (ZeRO 1 to 3); other groups hold the same. 0: all replicas

@@ -5,11 +5,9 @@
 #include <stdexcept>
 #include <thread>
 
-#include "scenarios/language/load_stack.h"
-#include "scenarios/memory/changes.h"
 #include "scenarios/plan/ranking.h"
-#include "scenarios/tables/price_memory.h"
-#include "schedules/step/action.h"
+#include "scenarios/tables/price.h"
+#include "scenarios/tables/priced_run.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -18,7 +16,6 @@ void keep_price(RowResult& result, const Workers::Outcome& outcome) {
   RowPrice& price = result.price;
   price.step_s = price.mfu = 0;
   price.cannot.clear();
-  price.borrowed_from.clear();
   if (outcome.failed) {
     price.cannot = outcome.text;
     return;
@@ -28,48 +25,7 @@ void keep_price(RowResult& result, const Workers::Outcome& outcome) {
   price.mfu = mfu_of(*result.row, price.step_s, result.peak_flops);
 }
 
-// In Megatron-Core, keys and values go around a ring: Transformer Engine's default (cp_comm_type p2p). Megatron-LM had
-// no other choice before December 2024 (NVIDIA/Megatron-LM, pull request 1160), after Fujii's runs.
-ContextExchange exchange_of(const std::string& trainer) {
-  return trainer == "megatron-core" ? ContextExchange::ring : ContextExchange::all_gather;
-}
-
 }  // namespace
-
-NodeGroup nodes_of(const PublishedRow& row) {
-  const int per_node = std::min(row.gpus, row.gpus_per_node);
-  if (row.gpus % per_node != 0)
-    throw std::invalid_argument("its GPUs do not fill whole nodes of " + std::to_string(per_node));
-  Machine machine = machine_of(row);
-  if (node_share({machine, 1, row.gpus_per_node}, 2) == 1) machine.node_link.mesh = 0;  // also of a part of such a node
-  return {machine, row.gpus / per_node, per_node};
-}
-
-Scenario scenario_of(const PublishedRow& row) {
-  Scenario scenario;
-  scenario.name = in_words(row);
-  scenario.cluster.name = row.machine;
-  scenario.cluster.groups = {nodes_of(row)};
-  scenario.cluster.fabrics = default_fabrics(scenario.cluster.groups);
-  if (const Stack* stack = built_in_stack(row.trainer); stack != nullptr && time_on(*stack, row.machine) != nullptr) {
-    scenario.stack = *stack;
-  }
-  scenario.trainer = memory_constants_of(row);
-  scenario.step = step_of(row);
-  derive_step(scenario);
-  return scenario;
-}
-
-Step step_of(const PublishedRow& row) {
-  Step step = row.step;
-  Layout& layout = step.layout;
-  layout.sequence_parallel = layout.sequence_parallel && layout.tensor > 1;
-  layout.zero = layout.data > 1 ? layout.zero : 0;
-  layout.context_exchange = exchange_of(row.trainer);
-  layout.split = row.trainer == "nanotron" ? SplitKind::balanced : SplitKind::even;
-  step.schedule = layout.chunks > 1 ? "interleaved-1f1b" : "1f1b";
-  return step;
-}
 
 void price_by_graph(Validation& validation, GraphEngine engine, const std::function<void(double)>& progress) {
   validation.priced_by = name_of(engine);
@@ -81,12 +37,10 @@ void price_by_graph(Validation& validation, GraphEngine engine, const std::funct
   const auto work = [&](int job, std::byte* result) {
     const PublishedRow& row = *result_of(job).row;
     Scenario scenario = scenario_of(row);
-    if (engine == GraphEngine::book) {
-      scenario.stack.reset();
-      derive_step(scenario);
-    }
     const double seconds = engine == GraphEngine::simulation ? price_layout(scenario, scenario.step).step_time_s
-                                                             : replayed_step_s(scenario);
+                           : engine == GraphEngine::book
+                               ? PricedStep(scenario).replay([](const Machine&) { return book_constants(); })
+                               : price(row).step_s;
     std::memcpy(result, &seconds, sizeof seconds);
   };
   Workers workers(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())), work);

@@ -1,9 +1,8 @@
-// Published runs priced by their task graph at their trainer's pace, as `slipway plan` prices a layout. `book` prices
-// by the machine profile alone, as without cluster.stack; only its efficiencies were fitted to published step times.
+// Published runs priced in another way than by a replay with the fitted constants: `simulation` in SimGrid, with
+// contention; `book` by constants that were fitted to no run.
 //
-//   row ──► Scenario ──► lower ──► list replay, without contention (replay, book), or SimGrid ──► step_s
+//   row ──► Scenario (priced_run.h) ──► lower ──► list replay, without contention (replay, book), or SimGrid ──► step_s
 //
-// The layers of a pipeline are split as the trainers do it: evenly, nanotron's by FLOPs including the head.
 // A run that the graph cannot hold (a stage without layers) is a row without a price.
 // Guarded by tests/scenarios/price_test.cpp: `slipway simulate` gives the same step time.
 #pragma once
@@ -21,12 +20,6 @@ inline constexpr std::array engine_names{Named{GraphEngine::replay, "replay"},
                                          Named{GraphEngine::simulation, "simulation"},
                                          Named{GraphEngine::book, "book"}};
 constexpr const char* name_of(GraphEngine engine) { return name_in(engine_names, engine); }
-
-// The run's nodes, as many of a node's GPUs as it has. Throws std::invalid_argument where its GPUs do not fill them.
-NodeGroup nodes_of(const PublishedRow& row);
-// Throws std::invalid_argument for a row that no scenario can describe.
-Scenario scenario_of(const PublishedRow& row);
-Step step_of(const PublishedRow& row);
 
 // Replaces step time and MFU of every readable row; memory verdicts stay. Forked workers, one per core, share the rows.
 // `progress` gets the share done.

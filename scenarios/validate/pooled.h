@@ -6,6 +6,8 @@
 //   layouts     fitted without a fifth of each table's layouts
 //   groups      without one of the table's widths (hidden), numbers of GPUs, tensor degrees: the mean of the three
 //   paper       without any row of the trainer: what a trainer and a cluster have that nobody has seen
+//   after       the same with 1, 3 and 10 of the table's runs, as one's own: its other runs
+//   choice      the layout chosen by paper, where there are several of one model on as many GPUs
 //
 // Guarded by tests/scenarios/pooled_test.cpp.
 #pragma once
@@ -15,23 +17,22 @@
 #include <string>
 #include <vector>
 
-#include "models/fit/pooled_fit.h"
 #include "scenarios/answers/answer_keys.h"
 #include "scenarios/tables/formats.h"
+#include "scenarios/validate/pooled_scores.h"
 
 namespace slipway::scenarios {
 
-struct PooledError {
-  double mean = 0, median = 0, bias = 0;  // percent, of step times; NaN without rows
-};
+inline constexpr std::array<std::size_t, 3> runs_of_own{1, 3, 10};
 
 // The rows of one trainer on one machine.
 struct PooledTable {
   std::string trainer, machine;
   int rows = 0;
-  PooledError book, in_sample, layouts, groups, paper;
-  double covered = 0;     // percent of the rows within the 90 % interval, without the paper
-  double half_width = 0;  // percent, median: (high - low) / (2 · prediction)
+  PooledScore paper;
+  std::array<PooledScore, runs_of_own.size()> after;
+  PooledChoice choice;
+  PooledError book, in_sample, layouts, groups;
 };
 
 struct PooledConstant {
@@ -49,8 +50,10 @@ struct PooledRun {
 struct PooledValidation {
   std::vector<PooledTable> tables;
   PooledTable mean;                       // over tables
+  PooledTable larger;                     // over those that have all of `after`
   double effective = 0;                   // constants: Σ 1 − posterior variance / prior variance
   std::vector<PooledConstant> constants;  // shared ones, then deviations
+  PooledConstants fitted;                 // to all rows
   std::vector<PooledRun> runs;
   std::vector<std::string> not_priced;  // "file:line: reason"
 };

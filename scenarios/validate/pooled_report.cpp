@@ -23,32 +23,84 @@ Description<PooledError> error_keys() {
       .key("bias", "percent", "mean of predicted / measured - 1", &PooledError::bias);
 }
 
+Description<PooledScore> score_keys() {
+  return Description<PooledScore>()
+      .include(error_keys(), &PooledScore::error)
+      .key("covered", "percent", "runs within the 90 % interval", &PooledScore::covered)
+      .key("half_width", "percent", "of that interval, (high - low) / (2 prediction), median",
+           &PooledScore::half_width);
+}
+
+Description<PooledChoice> choice_keys() {
+  return Description<PooledChoice>()
+      .key("tables", "count", "tables of one model on as many GPUs, with two measured layouts and more",
+           &PooledChoice::tables)
+      .key("mean", "percent", "mean regret of the layout predicted fastest of those that fit with 99 %",
+           &PooledChoice::mean)
+      .key("median", "percent", "its median", &PooledChoice::median)
+      .key("none", "count", "tables of which none is predicted to fit: regret 100", &PooledChoice::none)
+      .key("ran_out", "count", "layouts chosen that ran out of memory: regret 100", &PooledChoice::ran_out);
+}
+
+std::string interval_text(const PooledScore& score) {
+  return std::isnan(score.covered) ? "-" : fmt::format("{:.0f} %, {:.0f} %", score.covered, score.half_width);
+}
+
+// The columns: what a stranger should expect.
 Description<PooledTable> table_keys() {
-  const auto shows = [](PooledError PooledTable::*member) {
-    return [member](const PooledTable& table) { return error_text(table.*member); };
-  };
-  return Description<PooledTable>()
-      .key("trainer", "text", "trainer of the runs", &PooledTable::trainer)
+  Description<PooledTable> keys;
+  keys.key("trainer", "text", "trainer of the runs", &PooledTable::trainer)
       .column("trainer")
       .key("machine", "text", "their machine profile", &PooledTable::machine)
       .column("machine")
       .key("rows", "count", "scored runs", &PooledTable::rows)
       .column("runs", readable_count)
+      .object("paper", "without any run of the trainer", &PooledTable::paper, score_keys())
+      .wide_column("nothing of yours", [](const PooledTable& table) { return error_text(table.paper.error); });
+  for (std::size_t way = 0; way < runs_of_own.size(); ++way)
+    keys.object(
+            fmt::format("after_{}", runs_of_own[way]),
+            fmt::format("with {} of the table, drawn several times: its other runs",
+                        counted(static_cast<std::int64_t>(runs_of_own[way]), "run")),
+            [way](const PooledTable& table) { return table.after[way]; }, score_keys())
+        .wide_column(fmt::format("after {}", counted(static_cast<std::int64_t>(runs_of_own[way]), "run")),
+                     [way](const PooledTable& table) { return error_text(table.after[way].error); });
+  return keys.only_column("interval", [](const PooledTable& table) { return interval_text(table.paper); })
+      .only_column("interval after 3", [](const PooledTable& table) { return interval_text(table.after[1]); })
+      .object("choice", "the layout chosen without any run of the trainer", &PooledTable::choice, choice_keys())
+      .wide_column("regret",
+                   [](const PooledTable& table) {
+                     return error_text({table.choice.mean, table.choice.median, 0});
+                   })
+      .only_column("none fits",
+                   [](const PooledTable& table) {
+                     return table.choice.tables > 0 ? fmt::format("{} of {}", table.choice.none, table.choice.tables)
+                                                    : "-";
+                   })
+      .only_column("out of memory",
+                   [](const PooledTable& table) {
+                     const PooledChoice& choice = table.choice;
+                     return choice.tables > 0 ? fmt::format("{} of {}", choice.ran_out, choice.tables) : "-";
+                   })
       .object("book", "error with nothing fitted", &PooledTable::book, error_keys())
-      .wide_column("by the book", shows(&PooledTable::book))
       .object("in_sample", "error of the fit to all runs", &PooledTable::in_sample, error_keys())
-      .wide_column("in sample", shows(&PooledTable::in_sample))
       .object("layouts", "without a fifth of the layouts", &PooledTable::layouts, error_keys())
-      .wide_column("layouts out", shows(&PooledTable::layouts))
       .object("groups", "without a width, a number of GPUs, a tensor degree: mean of the three", &PooledTable::groups,
-              error_keys())
-      .wide_column("groups out", shows(&PooledTable::groups))
-      .object("paper", "without any run of the trainer", &PooledTable::paper, error_keys())
-      .wide_column("paper out", shows(&PooledTable::paper))
-      .key("covered", "percent", "runs within the 90 % interval, paper out", &PooledTable::covered)
-      .column("in 90 %", [](double value) { return fmt::format("{:.0f} %", value); })
-      .key("half_width", "percent", "of that interval, (high - low) / (2 prediction), median", &PooledTable::half_width)
-      .column("half width", [](double value) { return fmt::format("{:.0f} %", value); });
+              error_keys());
+}
+
+// What else the fit was asked.
+Description<PooledTable> other_columns() {
+  const auto shows = [](PooledError PooledTable::*member) {
+    return [member](const PooledTable& table) { return error_text(table.*member); };
+  };
+  return Description<PooledTable>()
+      .only_column("trainer", [](const PooledTable& table) { return table.trainer; })
+      .only_column("machine", [](const PooledTable& table) { return table.machine; })
+      .only_column("by the book", shows(&PooledTable::book))
+      .only_column("in sample", shows(&PooledTable::in_sample))
+      .only_column("layouts out", shows(&PooledTable::layouts))
+      .only_column("groups out", shows(&PooledTable::groups));
 }
 
 Description<PooledConstant> constant_keys() {
@@ -79,6 +131,8 @@ const Description<PooledValidation>& description() {
       Description<PooledValidation>()
           .list("tables", "one object per trainer and machine", &PooledValidation::tables, table_keys())
           .object("mean", "over tables", &PooledValidation::mean, table_keys())
+          .object("larger", "the same over those of more than ten runs, which have every figure",
+                  &PooledValidation::larger, table_keys())
           .key("effective_constants", "count", "sum of 1 - variance after the fit / before it",
                &PooledValidation::effective)
           .list("constants", "shared ones, then deviations of trainers, machines and both",
@@ -94,11 +148,37 @@ std::vector<AnswerKeys> pooled_answers() { return {{"validate --pooled --json", 
 
 std::string pooled_json(const PooledValidation& validation) { return description().text(validation); }
 
+namespace {
+
+// The first line.
+std::string expectation(const PooledValidation& validation) {
+  const double nothing = validation.mean.paper.error.mean;
+  if (std::isnan(nothing)) return "These runs are of one trainer, so nothing else says what to expect of it.\n";
+  std::string text =
+      fmt::format("Expect a step time to be {:.1f} % off with nothing of yours (mean over tables).", nothing);
+  const PooledTable& larger = validation.larger;
+  if (larger.rows == 0) return text + '\n';
+  text += fmt::format(" Of tables with more runs than ten: {:.1f} %", larger.paper.error.mean);
+  for (std::size_t way = 0; way < runs_of_own.size(); ++way)
+    text += fmt::format(", {:.1f} % after {}", larger.after[way].error.mean,
+                        counted(static_cast<std::int64_t>(runs_of_own[way]), "run"));
+  return text + " of yours.\n";
+}
+
+}  // namespace
+
 std::string pooled_text(const PooledValidation& validation) {
   std::vector<PooledTable> tables = validation.tables;
   tables.push_back(validation.mean);
-  std::string text = "Errors of step times in percent, mean / median. The interval is that of paper out.\n\n" +
-                     aligned_table(table_keys().table(tables));
+  if (validation.larger.rows > 0 && validation.larger.rows < validation.mean.rows) tables.push_back(validation.larger);
+  std::string text =
+      expectation(validation) +
+      "\nErrors of step times, regret: percent, mean / median. Nothing of yours: without any run of the "
+      "trainer.\nInterval: runs within that of 90 %, and half of its width. Regret of the layout chosen with "
+      "nothing of yours;\nnone fits, out of memory: of the tables of layouts, those of which nothing is "
+      "recommended, and whose choice ran out.\n\n" +
+      aligned_table(table_keys().table(tables)) + "\nThe same, with runs of the trainer in the fit:\n\n" +
+      aligned_table(other_columns().table(tables));
   std::vector<PooledConstant> shown;
   for (const PooledConstant& each : validation.constants)
     if ((each.trainer.empty() && each.machine.empty()) || std::abs(each.from_book) >= 1) shown.push_back(each);

@@ -8,6 +8,7 @@
 #include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/command_line/command.h"
+#include "scenarios/validate/graph_prices.h"
 #include "scenarios/validate/pooled.h"
 
 namespace slipway::scenarios {
@@ -81,9 +82,6 @@ const Description<ScoreSet>& score_keys() {
           .key("priced", "count", "scored rows that have a predicted step time", &ScoreSet::priced)
           .key("unpriced", "count", "scored rows that cannot be priced: each counts as an error of 100 %",
                &ScoreSet::unpriced)
-          .key("borrowed", "count",
-               "of the priced: by constants of another machine, because the trainer was never fitted on theirs",
-               &ScoreSet::borrowed)
           .object("excluded", "rows without a time score, per rule", itself, excluded_keys())
           .key("mape", "%", "mean of |predicted / measured step time - 1|", time(&TimeScore::mape))
           .column("MAPE", percent)
@@ -129,7 +127,7 @@ std::vector<std::string> score_line(const std::string& name, const ScoreSet& set
 }
 
 std::string built_in_name(const Validation& validation) {
-  return validation.priced_by == "formula" ? "as built in" : "by " + validation.priced_by;
+  return validation.priced_by == name_of(GraphEngine::replay) ? "as built in" : "by " + validation.priced_by;
 }
 
 std::string title(const Validation& validation) {
@@ -244,19 +242,6 @@ std::string regret_text(const Validation& validation) {
   return aligned_table(lines, "  ") + (all > shown ? fmt::format("  ... of {} tables\n", all) : "") + '\n';
 }
 
-// Rows on machines that their trainer was not fitted on, with the machine of the constants used.
-std::string borrowed_text(const Validation& validation) {
-  std::map<std::pair<std::string, std::string>, int> counts;
-  for (const RowResult& result : validation.rows)
-    if (result.exclusion == Exclusion::none && !result.price.borrowed_from.empty() && result.price.step_s > 0)
-      ++counts[{result.row->trainer + " was never fitted on " + result.row->machine, result.price.borrowed_from}];
-  std::string text;
-  for (const auto& [what, count] : counts)
-    text += fmt::format("  outside the fitted range: {} priced by constants of {}, because {}\n", counted(count, "row"),
-                        what.second, what.first);
-  return text;
-}
-
 std::string lines_text(const std::vector<int>& lines) {
   constexpr std::size_t shown = 12;
   std::string text;
@@ -295,8 +280,7 @@ std::string unpriced_text(const Validation& validation) {
 
 std::string report_text(const Validation& validation) {
   return title(validation) + scores_text(validation) + groups_text(validation) + memory_text(validation) +
-         regret_text(validation) + worst_text(validation) + borrowed_text(validation) + assumed_text(validation) +
-         unpriced_text(validation);
+         regret_text(validation) + worst_text(validation) + assumed_text(validation) + unpriced_text(validation);
 }
 
 namespace {
@@ -340,7 +324,7 @@ struct NamedRow {
 };
 
 struct Answer {
-  std::string priced_by = "formula";
+  std::string priced_by = name_of(GraphEngine::replay);
   TableScores whole;
   std::vector<NamedRow> unpriced, assumed;
   std::map<std::string, TableScores> tables;  // by file
@@ -398,8 +382,7 @@ const Description<Answer>& description() {
   const auto grouped_in = [](const Answer& answer) -> const GroupedScores& { return answer.whole.scores; };
   static const Description<Answer> description =
       Description<Answer>()
-          .key("priced_by", "text",
-               "formula (of the row's trainer), or replay, simulation or book: of the task graph (validate --help)",
+          .key("priced_by", "text", "replay, simulation or book: of the task graph (validate --help)",
                &Answer::priced_by)
           .include(grouped_keys(), grouped_in)
           .list("unpriced_rows", "scored rows that cannot be priced", &Answer::unpriced,

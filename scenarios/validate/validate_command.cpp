@@ -1,5 +1,5 @@
-#include <filesystem>
-#include <fstream>
+#include <fmt/format.h>
+
 #include <memory>
 #include <ostream>
 #include <sstream>
@@ -10,11 +10,11 @@
 #include "scenarios/command_line/progress.h"
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/files/files.h"
+#include "scenarios/language/load_constants.h"
 #include "scenarios/validate/graph_prices.h"
 #include "scenarios/validate/memory_text.h"
 #include "scenarios/validate/pooled.h"
 #include "scenarios/validate/report.h"
-#include "scenarios/validate/stack_text.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -24,21 +24,20 @@ CommandOptions declared_options() {
                          "Scores predictions against published runs: error of step times, rank "
                          "correlation, regret of\n"
                          "the recommended layout, out-of-memory verdicts. Without a table, scores those of the "
-                         "study folders, also refitted\n"
-                         "without the scored rows.",
+                         "study folders.",
                          "slipway validate scenarios/studies/hagemann-2023/runs.csv --refit");
   options.positional("table (CSV)", 0, 100)
       .flag("refit", "also predict every row by constants that were fitted without it (by layout, group, choice)")
       .value("engine", "NAME",
-             "formula (of the row's trainer, default); replay or simulation (the task graph at the trainer's\n"
-             "pace, without or with contention); or book (a replay by the machine profile alone, as\n"
-             "simulate does without cluster.stack)")
+             "replay (the task graph with the fitted constants, without contention; default), simulation (the\n"
+             "same with contention) or book (a replay by constants that were fitted to no run)")
       .flag("pooled",
-            "predict by one model of all trainers and machines: measured kernels, facts of trainers, and constants\n"
-            "fitted to all tables together; scored also without layouts, groups and whole papers, with intervals")
+            "fit the constants to all tables together, and say what a stranger should expect: errors and regret\n"
+            "without any run of a trainer, errors after 1, 3 and 10 runs of yours, with intervals")
       .json_keys(validate_answers())
       .flag("json", "print the scores as JSON and nothing else (`slipway list json-keys`)")
-      .value("constants", "FILE", "write the constants of step time fitted to all scored rows, as a stack profile")
+      .value("constants", "FILE",
+             "with --pooled: write the fitted constants and their covariance, for cluster.constants")
       .value("memory-constants", "FILE",
              "write the memory constants of all trainers, fitted to the published runs and these tables")
       .value("rows", "FILE", "write every row, its prediction and its verdict as CSV")
@@ -53,32 +52,9 @@ CommandOptions declared_options() {
   return options;
 }
 
-// Names the first table of the folder, so that the next try works.
-void refuse_folder(const std::string& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(path, ignored)) return;
-  std::string first;
-  for (const auto& entry : std::filesystem::directory_iterator(path, ignored))  // not recursive
-    if (const std::string found = entry.path().string(); found.ends_with(".csv") && (first.empty() || found < first))
-      first = found;
-  throw UsageError(path + " is a folder; give tables (CSV)" + (first.empty() ? "" : ", for example " + first));
-}
-
-PublishedTable table_from(const std::string& path) {
-  refuse_folder(path);
-  if (const std::string reason = unreadable(path); !reason.empty())
-    throw UsageError("cannot read the table " + path + ": " + reason + "; give a CSV file");
-  std::ifstream in(path);
-  try {
-    return read_table(in, path);
-  } catch (const std::runtime_error& error) {
-    throw UsageError(error.what());
-  }
-}
-
 std::vector<PublishedTable> tables_of(const std::vector<std::string>& paths) {
   std::vector<PublishedTable> tables;
-  for (const std::string& path : paths) tables.push_back(table_from(path));
+  for (const std::string& path : paths) tables.push_back(read_table_file(path));
   if (!paths.empty()) return tables;
   for (const EmbeddedFile& file : embedded_tables()) {
     std::istringstream in{std::string(file.text)};
@@ -87,12 +63,10 @@ std::vector<PublishedTable> tables_of(const std::vector<std::string>& paths) {
   return tables;
 }
 
-// Unset: the formula.
-std::optional<GraphEngine> engine_of(const CommandOptions& options) {
-  const std::string name = options.text("engine").value_or("formula");
-  if (name == "formula") return std::nullopt;
-  if (const auto engine = value_in(engine_names, name)) return engine;
-  throw UsageError("--engine " + name + " is none of formula, " + all_names(engine_names));
+GraphEngine engine_of(const CommandOptions& options) {
+  const std::string name = options.text("engine").value_or(name_of(GraphEngine::replay));
+  if (const auto engine = value_in(engine_names, name)) return *engine;
+  throw UsageError("--engine " + name + " is none of " + all_names(engine_names));
 }
 
 std::string number_text(double value) {
@@ -141,6 +115,15 @@ int pooled(const CommandOptions& options, const std::vector<PublishedTable>& tab
     file.stream() << pooled_rows_csv(validation);
     file.commit();
   }
+  if (const auto path = options.text("constants")) {
+    OutputFile file(*path);
+    file.stream() << constants_to_yaml(
+        without_sites(validation.fitted),
+        fmt::format("Constants of a step, fitted to {} published runs, without those of single clusters; written by "
+                    "slipway validate --pooled --constants.",
+                    validation.runs.size()));
+    file.commit();
+  }
   out << (options.has("json") ? pooled_json(validation) : pooled_text(validation));
   return status_done;
 }
@@ -151,34 +134,30 @@ int validate_command(const std::vector<std::string>& args, std::ostream& out, st
   CommandOptions options = declared_options();
   if (!options.parse(args, out)) return status_done;
   const std::vector<std::string>& paths = options.arguments();
-  const std::optional<GraphEngine> engine = engine_of(options);
-  const bool formula = !engine;
-  if (!formula && options.has("refit"))
-    throw UsageError("--refit fits the constants of a formula; leave it or --engine out");
+  const GraphEngine engine = engine_of(options);
+  if (engine != GraphEngine::replay && options.has("refit"))
+    throw UsageError("--refit fits constants through replays; leave it or --engine out");
   for (const char* output : {"rows", "constants", "memory-constants"})
     if (const auto path = options.text(output)) check_output(std::string("--") + output, *path, paths);
-  for (const char* other : {"refit", "engine", "constants"})
+  for (const char* other : {"refit", "engine"})
     if (options.has("pooled") && options.has(other))
       throw UsageError(std::string("--pooled has a fit of its own; leave --") + other + " out");
+  if (options.has("constants") && !options.has("pooled"))
+    throw UsageError("--constants writes what --pooled fits; give both");
   const std::vector<PublishedTable> tables = tables_of(paths);
   if (options.has("pooled")) return pooled(options, tables, out, err);
-  const bool refit = formula && (paths.empty() || options.has("refit"));
+  const bool refit = options.has("refit");
   std::vector<Validation> validations;
   for (const PublishedTable& table : tables) {
     const Ticking ticking(err, (refit ? "fitting without the scored rows, " : "pricing ") + table.file);
     validations.push_back(validate(table, refit));
   }
   for (Validation& validation : validations) {
-    if (formula) break;
+    if (engine == GraphEngine::replay) break;
     ProgressLine progress(err, "pricing " + validation.table->file, is_terminal(err));
-    price_by_graph(validation, *engine, [&](double share) { progress.report(share); });
+    price_by_graph(validation, engine, [&](double share) { progress.report(share); });
   }
   if (const auto path = options.text("rows")) write_rows(*path, validations);
-  if (const auto path = options.text("constants")) {
-    OutputFile file(*path);
-    file.stream() << fitted_constants_text(validations);
-    file.commit();
-  }
   if (const auto path = options.text("memory-constants")) {
     OutputFile file(*path);
     file.stream() << memory_constants_text(tables);

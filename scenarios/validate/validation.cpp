@@ -8,10 +8,13 @@
 
 #include "models/trace/statistics.h"
 #include "scenarios/tables/memory_refit.h"
-#include "scenarios/validate/refit.h"
+#include "scenarios/tables/pooled_runs.h"
+#include "schedules/graph/parallel.h"
 
 namespace slipway::scenarios {
 namespace {
+
+constexpr std::size_t replay_effort = 1'000'000;  // worth a thread
 
 RowResult priced(const PublishedRow& row) {
   RowResult result{&row, exclusion_of(row), 0, price(row), {}, {}};
@@ -21,12 +24,13 @@ RowResult priced(const PublishedRow& row) {
 
 bool scored(const RowResult& result) { return result.exclusion == Exclusion::none; }
 
-std::vector<int> parts_of(const std::vector<const PublishedRow*>& rows, Left way) {
+// `most`: parts, where the way has none of its own.
+std::vector<int> parts_of(const std::vector<const PublishedRow*>& rows, Left way, int most) {
   std::vector<std::string> keys;
   for (const PublishedRow* row : rows)
     keys.push_back(way == Left::layout ? layout_key(*row) : way == Left::group ? row->group : row->choice);
   constexpr int layout_folds = 5;
-  return folds_of(keys, way == Left::layout ? layout_folds : static_cast<int>(keys.size()));
+  return folds_of(keys, way == Left::layout ? layout_folds : most);
 }
 
 // Candidates of a table's recommendation: all its layouts, also those that ran out of memory.
@@ -34,18 +38,47 @@ bool choosable(const RowResult& result) {
   return scored(result) || (result.row->status == RowStatus::out_of_memory && result.row->fixed_pipeline);
 }
 
-// Predicts the rows of one trainer on one machine by all ways of leaving out.
-void refit(std::vector<RowResult*>& results) {
+// What the published runs of all other trainers say. Slow, so kept.
+const PooledConstants& known_without(const std::string& trainer) {
+  static std::map<std::string, PooledConstants> known;
+  if (const auto found = known.find(trainer); found != known.end()) return found->second;
   std::vector<const PublishedRow*> rows;
-  std::vector<RefitRow> fit_rows;
-  for (const RowResult* result : results) {
-    rows.push_back(result->row);
-    fit_rows.push_back({result->row, scored(*result)});
-  }
-  const Refit fit(fit_rows);
+  for (const PublishedRow& row : published_rows())
+    if (row.trainer != trainer && exclusion_of(row) == Exclusion::none) rows.push_back(&row);
+  PooledRuns runs(rows);
+  return known[trainer] = runs.fit(runs.all(), {});
+}
+
+// Predicts the rows of one trainer by all ways of leaving out.
+void refit(const std::string& trainer, const std::vector<RowResult*>& results) {
+  std::vector<const PublishedRow*> rows;
+  std::map<const PublishedRow*, RowResult*> result_of;
+  for (RowResult* result : results) rows.push_back(result->row), result_of[result->row] = result;
+  PooledRuns runs(rows);
+  const std::vector<std::size_t> here = runs.all();
+  const PooledConstants& prior = known_without(trainer);
+  runs.replay(here, prior);
+  PooledOptions options;
+  options.prior = &prior;
+  options.replays = 0;
+  std::vector<const PublishedRow*> rows_here;
+  for (const std::size_t i : here) rows_here.push_back(&runs.published(i));
   for (const auto& [way, name] : left_names) {
-    const std::vector<double> seconds = fit.left_out(parts_of(rows, way));
-    for (std::size_t i = 0; i < results.size(); ++i) results[i]->left_out_s[static_cast<std::size_t>(way)] = seconds[i];
+    constexpr int folds = 10;  // of groups and of choices: a fit takes a second
+    const std::vector<int> parts = parts_of(rows_here, way, folds);
+    for (const int part : std::set<int>(parts.begin(), parts.end())) {
+      std::vector<std::size_t> kept, out;
+      for (std::size_t i = 0; i < here.size(); ++i) {
+        if (parts[i] == part)
+          out.push_back(here[i]);
+        else if (exclusion_of(*rows_here[i]) == Exclusion::none)
+          kept.push_back(here[i]);
+      }
+      std::vector<double> seconds(runs.size());
+      runs.predict(out, kept.empty() ? prior : runs.fit(kept, options), seconds, nullptr);
+      for (const std::size_t i : out)
+        result_of[&runs.published(i)]->left_out_s[static_cast<std::size_t>(way)] = seconds[i];
+    }
   }
 }
 
@@ -58,7 +91,7 @@ void refit_memory(std::vector<RowResult*>& results) {
   for (const RowResult* result : results) rows.push_back(result->row);
   const MemoryRefit fit(rows, published_rows());
   for (const auto& [way, name] : left_names) {
-    const auto prices = fit.left_out(parts_of(rows, way));
+    const auto prices = fit.left_out(parts_of(rows, way, static_cast<int>(rows.size())));
     for (std::size_t i = 0; i < results.size(); ++i)
       results[i]->left_out_memory[static_cast<std::size_t>(way)] = prices[i];
   }
@@ -75,7 +108,6 @@ void score_times(const std::vector<const RowResult*>& rows, std::optional<Left> 
     const TimePair pair = time_pair(*result, way);
     pairs.push_back(pair);
     if (!(pair.predicted > 0)) continue;
-    if (!result->price.borrowed_from.empty()) ++set.borrowed;
     predicted.push_back(mfu_of(*result->row, pair.predicted, result->peak_flops));
     measured.push_back(mfu_of(*result->row, pair.measured, result->peak_flops));
   }
@@ -140,13 +172,14 @@ double mean(const std::vector<double>& values) {
 
 Validation validate(const PublishedTable& table, bool refit_too) {
   Validation validation{&table, {}, refit_too};
-  for (const PublishedRow& row : table.rows) validation.rows.push_back(priced(row));
+  validation.rows.resize(table.rows.size());
+  schedules::each_in_parallel(table.rows.size(), replay_effort,
+                              [&](std::size_t i) { validation.rows[i] = priced(table.rows[i]); });
   if (!refit_too) return validation;
-  std::map<std::pair<std::string, std::string>, std::vector<RowResult*>> sets;
+  std::map<std::string, std::vector<RowResult*>> sets;
   for (RowResult& result : validation.rows)
-    if (choosable(result) && result.price.step_s > 0)
-      sets[{result.row->trainer, result.row->machine}].push_back(&result);
-  for (auto& [key, results] : sets) refit(results);
+    if (choosable(result) && result.price.step_s > 0) sets[result.row->trainer].push_back(&result);
+  for (const auto& [trainer, results] : sets) refit(trainer, results);
   std::map<std::string, std::vector<RowResult*>> memories;
   for (RowResult& result : validation.rows) {
     if (has_memory_result(*result.row) && result.price.memory)

@@ -5,8 +5,8 @@
 //         ├─ ... without a whole group (model, sequence, ...) ─► by group      ├ left out: no fit saw the row
 //         └─ ... without the table that a layout is chosen from ► by choice    ┘  (regret)
 //
-// Every scored row is predicted once per column. A refit starts from the book values of the stack profile. It uses the
-// rows of the same trainer and machine that are scored (rules of published_row.h) and not left out.
+// Every scored row is predicted once per column. A refit begins from what the published runs of all other trainers say,
+// and adds the table's rows that are scored (rules of published_row.h) and not left out.
 // Deterministic: folds come from a fixed seed.
 // Guarded by tests/scenarios/validation_test.cpp.
 #pragma once
@@ -47,7 +47,6 @@ struct NamedRegret {
 
 struct ScoreSet {
   int rows = 0, priced = 0, unpriced = 0;
-  int borrowed = 0;                     // priced by constants of another machine
   std::map<std::string, int> excluded;  // rule → rows; rows = priced + unpriced + all of these
   TimeScore time;
   double rank = 0;                   // Spearman's ρ of MFU
@@ -65,7 +64,7 @@ struct Validation {
   const PublishedTable* table = nullptr;
   std::vector<RowResult> rows;
   bool refitted = false;
-  std::string priced_by = "formula";  // or an engine of graph_prices.h
+  std::string priced_by = "replay";  // an engine of graph_prices.h
 };
 Validation validate(const PublishedTable& table, bool refit);
 

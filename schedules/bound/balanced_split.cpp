@@ -31,7 +31,7 @@ std::vector<std::vector<double>> block_seconds(Parts& parts, const Step& step, c
     std::vector<double>& row = seconds[placement.part_of(stage)];
     for (const int group : groups[q]) {
       const std::vector<BlockPrice>& prices = parts.prices_of(step, group);
-      const double overhead = parts.cluster.groups[group].machine.task_overhead;
+      const double overhead = overhead_of(parts.cluster.groups[group].machine);
       for (std::size_t run = 0; run < runs.size(); ++run) {
         const double one = seconds_of(prices[run], overhead, wires.tensor[q], wires.context[q]);
         const auto first = row.begin() + parts.first_block[run];
@@ -140,12 +140,12 @@ std::vector<std::vector<int>> StepEstimator::balanced_splits(const Step& step, d
   if (!parts_->cluster.degradation.ports.empty()) {  // degradation moves no layers
     std::unique_ptr<StepEstimator>& sound = parts_->without_degradation;
     if (!sound) {
-      sound = std::make_unique<StepEstimator>(at_one_pace(healthy(parts_->cluster)));
-      sound->parts_->stack = parts_->stack;
+      sound = std::make_unique<StepEstimator>(parts_->base, healthy(parts_->cluster));
+      sound->parts_->least_gradients = parts_->least_gradients;
+      sound->parts_->least_kept = parts_->least_kept;
     }
     return sound->balanced_splits(step, memory_share);
   }
-  if (parts_->stack != nullptr) return at_one_pace(parts_->paced_for(step)).balanced_splits(step, memory_share);
   const ScheduleUse& use = parts_->use_of(step, micro_batches_of(step));
   SplitLoads loads{block_seconds(*parts_, step, use.placement), whose_loads(use.placement), {}};
   std::vector<std::vector<int>> splits{slipway::schedules::balanced_layers(loads).value()};

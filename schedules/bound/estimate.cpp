@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -10,34 +11,77 @@
 
 namespace slipway::schedules {
 
-void RingSum::add(Collective collective, int members, double bytes) {
-  const RingTraffic traffic = ring_traffic(collective, members, bytes);
-  rounds += traffic.rounds;
-  link_bytes += traffic.bytes_per_link;
-  reduced_bytes += traffic.reduced_bytes;
+void LayerMessages::add(Collective collective, int members, double bytes) {
+  if (collective == Collective::none || members < 2) return;
+  for (Alike& each : list)
+    if (each.collective == collective && each.members == members && each.bytes == bytes) {
+      ++each.count;
+      return;
+    }
+  list.push_back({collective, members, bytes, 1});
 }
+
+double seconds_over(const LinkPath& path, const LayerMessages& messages) {
+  double seconds = 0;
+  for (const LayerMessages::Alike& each : messages.list)
+    seconds += each.count *
+               message_seconds(message(WorkKind::wire_collective, each.collective, each.bytes), each.members, path);
+  return seconds;
+}
+
+Work message(WorkKind kind, Collective collective, double bytes) {
+  Work work;
+  work.kind = kind, work.collective = collective, work.bytes = bytes;
+  return work;
+}
+
+double sent_seconds(const Layout& layout, const Work& work, int members, const LinkPath& path) {
+  return message_seconds(as_sent(layout, work, path), members, path);
+}
+
+namespace {
+
+// Messages of a communicate operator in both passes of one micro-batch, those of recomputation and of the gather for
+// the weight gradient included.
+int messages_of(const Operator& op, bool again) {
+  const int forward = op.forward == Collective::none ? 0 : 1;
+  return (again ? 2 : 1) * forward + (op.backward == Collective::none ? 0 : op.backward_messages) +
+         (gathers_input(op) && !again ? 1 : 0);
+}
+
+}  // namespace
 
 BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Recompute recompute,
                        const Machine& machine) {
   const std::vector<Operator> operators = operators_of(model, block, block + 1, shape);
   const bool again = recompute == Recompute::full && blocks_of(model)[block].kind == BlockKind::transformer;
+  const double whole = machine.constants.whole;
   BlockPrice price;
   for (const Operator& op : operators) {
     if (op.kind != OpKind::communicate) {
-      const double forward = operator_seconds(machine, op, Direction::forward);
+      const double forward = whole * operator_seconds(machine, op, Direction::forward);
       price.forward_s += forward;
-      price.backward_s += operator_seconds(machine, op, Direction::backward) + (again ? forward : 0);
-      price.weight_s += operator_seconds(machine, op, Direction::weight_grad);
+      price.backward_s += whole * operator_seconds(machine, op, Direction::backward) + (again ? forward : 0);
+      price.weight_s += whole * operator_seconds(machine, op, Direction::weight_grad);
+      if (has_host(machine)) {
+        const double launches = whole * host_seconds(machine, op, Direction::forward);
+        price.host_forward_s += launches;
+        price.host_backward_s += whole * host_seconds(machine, op, Direction::backward) + (again ? launches : 0);
+      }
       // A trainer's estimate counts what the embedding keeps in its own way.
       if (op.kind != OpKind::embed && op.kind != OpKind::add_positions) price.kept_bytes += op.saved_bytes;
       continue;
     }
     ++price.cuts;
-    if (op.forward == Collective::shift) continue;  // runs beside the attention, and may be hidden by it
     const bool context = op.axis == Axis::context;
     const int members = context ? shape.sharding.context : shape.sharding.tensor;
-    RingSum& forward = context ? price.context_forward : price.tensor_forward;
-    RingSum& backward = context ? price.context_backward : price.tensor_backward;
+    const double launch = host_seconds(WorkKind::wire_collective, members, op.axis, machine);
+    const int first = op.forward == Collective::none ? 0 : 1;
+    price.host_forward_s += first * launch;
+    price.host_backward_s += (messages_of(op, again) - first) * launch;
+    if (op.forward == Collective::shift) continue;  // runs beside the attention, and may be hidden by it
+    LayerMessages& forward = context ? price.context_forward : price.tensor_forward;
+    LayerMessages& backward = context ? price.context_backward : price.tensor_backward;
     forward.add(op.forward, members, op.message_bytes);
     if (again) backward.add(op.forward, members, op.message_bytes);
     backward.add(op.backward, members, op.message_bytes);
@@ -93,6 +137,11 @@ Wiring wiring_of(const Cluster& cluster, const Layout& layout) {
     wiring.tensor.push_back(ring_path(cluster, Axis::tensor, rank - member % t, 1, t));
     wiring.context.push_back(ring_path(cluster, Axis::context, rank - member / t % c * t, t, c));
     wiring.data.push_back(ring_path(cluster, Axis::data, first + member % t, t, layout.data * c));
+    int like = 0;
+    while (wiring.machine_group[like] != wiring.machine_group[q] || wiring.tensor[like] != wiring.tensor[q] ||
+           wiring.context[like] != wiring.context[q] || wiring.data[like] != wiring.data[q])
+      ++like;
+    wiring.alike.push_back(like);
     if (p == 1) continue;
     const int next = (q + 1) % p * members, previous = (q + p - 1) % p * members;
     wiring.to_next.push_back(ring_path(cluster, Axis::pipeline, rank, next - first, 2));
@@ -107,14 +156,14 @@ LinkPath world_path(const Cluster& cluster, int ranks) { return ring_path(cluste
 namespace {
 
 using Parts = StepEstimator::Parts;
-double send_seconds(const LinkPath& path, double bytes) { return path.latency + bytes / path.bandwidth; }
-
-StepTerms pace_of(const StageCosts& costs, int q, int micro_batches, const StepEndSeconds& end) {
+StepTerms pace_of(const StageCosts& costs, int q, int micro_batches, double blocked, const StepEndSeconds& end) {
   const double m = micro_batches;
-  return {m * costs.compute_s[q], m * costs.tensor_s[q], m * costs.context_s[q], 0, end.data, end.optimizer};
+  return {m * costs.compute_s[q], m * costs.tensor_s[q], m * costs.context_s[q], blocked, end.data, end.optimizer, 0};
 }
 
-double sum_of(const StepTerms& t) { return t.compute + t.tensor + t.context + t.pipeline + t.data + t.optimizer; }
+double sum_of(const StepTerms& t) {
+  return t.compute + t.tensor + t.context + t.pipeline + t.data + t.optimizer + t.host;
+}
 
 void keep_larger(StepEstimate& estimate, const StepTerms& terms) {
   const double sum = sum_of(terms);
@@ -146,7 +195,7 @@ void bound_compute(Parts& parts, const Step& step, int m, StepEstimate& estimate
   for (int stage = 0; stage < use.placement.stages(); ++stage)
     busy[use.placement.rank[stage]] += use.forwards[stage] * costs.passes_s[use.placement.part_of(stage)];
   for (int q = 0; q < step.layout.pipeline; ++q) {
-    StepTerms terms{busy[q], 0, 0, 0, 0, 0};
+    StepTerms terms{.compute = busy[q]};
     if (split) {  // collectives within layers, of both groups
       (step.layout.tensor > 1 ? terms.tensor : terms.context) = split_busy_seconds(parts, step, m, q) - busy[q];
       terms.optimizer = split_end(parts, step, costs, use, q, false).optimizer;
@@ -165,8 +214,123 @@ void bound_shared_gpus(Parts& parts, const Step& step, int m, StepEstimate& esti
   std::map<std::pair<int, int>, double> busy;  // by node and GPU
   for (int rank = 0; rank < ranks; ++rank) {
     const Place place = place_of(cluster, rank);
-    keep_larger(estimate, {busy[{place.node, place.gpu}] += m * costs.compute_s[rank / members], 0, 0, 0, 0, 0});
+    keep_larger(estimate, {.compute = busy[{place.node, place.gpu}] += m * costs.compute_s[rank / members]});
   }
+}
+
+int data_degree(const Layout& layout) { return layout.data * layout.context; }
+
+// An action is cut into segments, so what happens per block need not wait for a whole stage. `reduces`: gradients may
+// be reduced during the action.
+bool is_cut(const Step& step, bool reduces) {
+  const Layout& layout = step.layout;
+  return layout.tensor > 1 || layout.context > 1 || layout.zero >= 2 || step.recompute == Recompute::full ||
+         (reduces && step.overlap_grad_reduce);
+}
+
+// Seconds of the optimizers of a pipeline rank: of its first stage, with what a step takes once, and of its others; and
+// the parameters of its shard.
+struct Update {
+  double first = 0, later = 0, held = 0;
+};
+Update update_of(const Step& step, const StageCosts& costs, int q, const Machine& machine) {
+  const Layout& layout = step.layout;
+  const double shards = layout.zero >= 1 ? data_degree(layout) : 1;
+  const double whole = machine.constants.whole;
+  Update update{whole * machine.constants.fixed, 0, 0};
+  for (int chunk = 0; chunk < layout.chunks; ++chunk) {
+    const double elements = costs.elements[chunk * layout.pipeline + q] / shards;
+    (chunk == 0 ? update.first : update.later) +=
+        overhead_of(machine) + whole * optimizer_seconds(machine, elements, step.dtype);
+    update.held += elements;
+  }
+  return update;
+}
+
+// By how much the optimizer of another rank may start before that of rank 0: both wait for the same norm.
+double ahead_of_first(const Machine& machine) {
+  constexpr int launches_behind_the_norm = 2;
+  return has_host(machine) ? launches_behind_the_norm * host_seconds(WorkKind::transfer, 2, Axis::pipeline, machine)
+                           : 0;
+}
+
+// Parameters that the first segment of the next step's first forward of stage q waits for.
+double first_gather(Parts& parts, const Step& step, const StageCosts& costs, int q) {
+  const Layout& layout = step.layout;
+  if (layout.zero < 1 || data_degree(layout) == 1) return 0;
+  const bool waits_for_all = layout.zero <= 2 && !step.overlap_param_gather;
+  const auto& messages = costs.messages[parts.wiring(layout).alike[q]];
+  double seconds = 0;
+  for (int chunk = 0; chunk < (waits_for_all ? layout.chunks : 1); ++chunk)
+    for (const auto [run, count] : parts.split_of(layout)[chunk * layout.pipeline + q]) {
+      if (!waits_for_all && is_cut(step, micro_batches_of(step) == 1)) return messages[run].gather;
+      seconds += count * messages[run].gather;
+    }
+  return seconds;
+}
+
+// The first forward of each stage waits for its blocks' gathered weights (ZeRO 1 and 2 beside the forward pass), which
+// come one after the other from a rank's optimizer on:
+//
+//   rank q  optimizer │ later optimizers │ F block 0 │ F block 1 │ ...      S(q) at the end of the optimizers and of
+//   gathers           │ g 0 │ g 1 │ g 2 │ ...                               the first gather
+bool gathers_beside(const Step& step) {
+  const Layout& l = step.layout;
+  return l.zero >= 1 && l.zero <= 2 && data_degree(l) > 1 && step.overlap_param_gather;
+}
+
+// Seconds from the start of rank q's optimizer to S(q), at least.
+double seconds_to_first(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, int q) {
+  const Wiring& wires = parts.wiring(step.layout);
+  const Update update = update_of(step, costs, q, parts.cluster.groups[wires.machine_group[q]].machine);
+  return update.first + std::max(update.later, first_gather(parts, step, costs, q));
+}
+
+// The earliest end of the first forward of each stage of rank q, where its optimizer starts at 0.
+template <typename Each>
+void each_gathered_forward(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, int q, Each each) {
+  const Layout& l = step.layout;
+  const Wiring& wires = parts.wiring(l);
+  const Machine& machine = parts.cluster.groups[wires.machine_group[q]].machine;
+  const std::vector<BlockPrice>& price = parts.prices_of(step, wires.machine_group[q]);
+  const auto& messages = costs.messages[wires.alike[q]];
+  const auto& stages = parts.split_of(l);
+  const double overhead = overhead_of(machine);
+  const bool cut = is_cut(step, micro_batches_of(step) == 1);
+  double gathered = update_of(step, costs, q, machine).first;
+  for (std::size_t stage = q; stage < stages.size(); stage += l.pipeline) {
+    double left = costs.forward_s[stage] - overhead, end = 0;
+    for (const auto [run, count] : stages[stage]) {
+      const double block = price[run].forward_s + price[run].cuts * overhead + messages[run].tensor_forward +
+                           messages[run].context_forward;
+      for (int i = 0; i < count; ++i, left -= block) {
+        gathered += messages[run].gather;
+        if (cut) end = std::max(end, gathered + left);
+      }
+    }
+    each(stage, cut ? end : gathered + costs.forward_s[stage]);
+  }
+}
+
+// By how much longer the first forward of rank q takes than another, behind its gathers.
+double gathered_late(Parts& parts, const Step& step, const StageCosts& costs, int q) {
+  if (!gathers_beside(step)) return 0;
+  double late = 0;
+  each_gathered_forward(parts, step, costs, q, [&](std::size_t stage, double end) {
+    if (stage == static_cast<std::size_t>(q))
+      late = std::max(0.0, end - seconds_to_first(parts, step, costs, q) - costs.forward_s[stage]);
+  });
+  return late;
+}
+
+// Seconds in which a rank waits until its messages to other stages are sent, all but the last. Plain schedules only.
+double blocked_seconds(const StageCosts& costs, const Wiring& wires, const Step& step, int q, int m) {
+  const int p = step.layout.pipeline;
+  if (!step.blocking_transfers || p == 1) return 0;
+  const int forwards = m * (step.layout.chunks - (q == p - 1 ? 1 : 0));
+  const int backwards = m * (step.layout.chunks - (q == 0 ? 1 : 0)) - (q == 0 ? 0 : 1);  // the list ends with a send
+  return forwards * sent_seconds(step.layout, costs.send, 2, wires.to_next[q]) +
+         backwards * sent_seconds(step.layout, costs.send, 2, wires.to_previous[q]);
 }
 
 // (1) to (4) of estimate.h.
@@ -177,22 +341,95 @@ void bound_time(Parts& parts, const Step& step, int m, StepEstimate& estimate) {
   bound_shared_gpus(parts, step, m, estimate);
   double fill = 0;  // other stages before and after rank q, sends included
   StepEndSeconds first_end;
+  double first_late = 0;
   for (int q = 0; q < step.layout.pipeline; ++q) {
     const StepEndSeconds end = step_end(parts, step, costs, q);
     if (q == 0) first_end = end;
-    keep_larger(estimate, pace_of(costs, q, m, end));
-    StepTerms through = pace_of(costs, q, m, first_end);
-    through.pipeline = fill;
-    keep_larger(estimate, through);
+    const double blocked = blocked_seconds(costs, wires, step, q, m);
+    const double late = gathered_late(parts, step, costs, q);
+    if (q == 0) first_late = late;
+    StepTerms paced = pace_of(costs, q, m, blocked, end);
+    paced.data += late;
+    keep_larger(estimate, paced);
+    double lost = 0;
+    for (int chunk = 0; chunk < step.layout.chunks; ++chunk)
+      lost += lost_beside_messages(parts, step, costs, chunk * step.layout.pipeline + q).step;
+    StepTerms slowed = pace_of(costs, q, m, blocked, {end.last_data, end.last_data, end.optimizer});
+    slowed.compute += lost;
+    slowed.data += late;
+    keep_larger(estimate, slowed);
+    if (q > 0) {
+      StepTerms through = pace_of(costs, q, m, blocked, first_end);
+      through.compute += lost;
+      through.pipeline += fill;
+      through.data += first_late;
+      keep_larger(estimate, through);
+    }
     const double lane = data_lane_seconds(parts, step, q);
     if (lane > estimate.bound_s) {
-      StepTerms busy = pace_of(costs, q, m, end);
+      StepTerms busy = pace_of(costs, q, m, blocked, end);
       busy.data = lane - (sum_of(busy) - busy.data);
       keep_larger(estimate, busy);
     }
     if (q + 1 == step.layout.pipeline) break;
+    const Lost beside = lost_beside_messages(parts, step, costs, q);
+    fill += beside.forward + (q > 0 ? beside.backward : 0);  // the tail begins within the last backward of stage 0
     fill += costs.forward_s[q] + costs.backward_s[q] - costs.early_s[q] +
-            send_seconds(wires.to_next[q], costs.send_bytes) + send_seconds(wires.to_previous[q + 1], costs.send_bytes);
+            sent_seconds(step.layout, costs.send, 2, wires.to_next[q]) +
+            sent_seconds(step.layout, costs.send, 2, wires.to_previous[q + 1]);
+  }
+}
+
+// What the hosts of all pipeline ranks do in a step beside the norm.
+struct HostWork {
+  double seconds = 0;   // for segments and the collectives between them
+  double launches = 0;  // of other messages and updates
+};
+std::vector<HostWork> host_work(Parts& parts, const Step& step, const ScheduleUse& use) {
+  const Layout& l = step.layout;
+  const StageCosts& costs = parts.costs_of(step);
+  const Placement& placement = use.placement;
+  std::vector<HostWork> ranks(l.pipeline);
+  for (int stage = 0; stage < placement.stages(); ++stage) {
+    const int part = placement.part_of(stage);
+    const double times = use.forwards[stage];
+    const auto leaves_for = [&](int to) { return placement.rank[to] != placement.rank[stage] ? 1 : 0; };
+    const int neighbours = (placement.is_first(stage) ? 0 : leaves_for(stage - 1)) +
+                           (placement.is_last(stage) ? 0 : leaves_for(stage + 1));
+    HostWork& work = ranks[placement.rank[stage]];
+    work.seconds += times * (costs.host_forward_s[part] + costs.host_backward_s[part]);
+    work.launches += 2 * times * neighbours + 1;
+    if (l.data * l.context == 1) continue;
+    int blocks = 0;
+    for (const RunCount& run : parts.split_of(l)[part]) blocks += run.count;
+    work.launches += blocks * ((l.zero >= 2 ? times : 1) + (l.zero == 3 ? 2 * times : l.zero >= 1 ? 1 : 0));
+  }
+  return ranks;
+}
+
+// (5) of estimate.h. Where there are other stages, some of their messages may be issued after a rank's own norm.
+void bound_hosts(Parts& parts, const Step& step, int m, StepEstimate& estimate) {
+  const Wiring& wires = parts.wiring(step.layout);
+  const ScheduleUse& use = parts.use_of(step, m);
+  const int p = step.layout.pipeline, ranks = rank_count(step.layout);
+  if (!use.is_plain && !all_on_one_machine(wires)) return;
+  const bool joins = joins_all_ranks(parts.base);
+  std::vector<HostWork> work;
+  for (int q = 0; q < p; ++q) {
+    const Machine& machine = parts.cluster.groups[wires.machine_group[q]].machine;
+    if (!has_host(machine) || (!joins && q != use.placement.rank.front())) continue;
+    if (work.empty()) work = host_work(parts, step, use);
+    const double launch = host_seconds(WorkKind::transfer, 2, Axis::pipeline, machine);
+    double host = work[q].seconds + work[q].launches * launch;
+    if (joins) {
+      const std::vector<double>& elements = parts.costs_of(step).elements;
+      const double held = std::accumulate(elements.begin(), elements.end(), 0.0);
+      const double own =
+          own_norm_seconds(parts, machine, step.layout.zero >= 1 ? held * step.layout.tensor / ranks : held);
+      host += std::max(p == 1 ? parts.fastest_gpu * own : 0, ranks > 1 ? 2 * launch : launch) +
+              parts.norm_sum_seconds(ranks);
+    }
+    keep_larger(estimate, {.host = host});
   }
 }
 
@@ -225,44 +462,28 @@ void bound_memory(Parts& parts, const Step& step, int m, StepEstimate& estimate)
 
 }  // namespace
 
-StepEstimator::StepEstimator(Step base, const Cluster& cluster, const MemoryConstants& trainer, const Stack* stack)
+StepEstimator::StepEstimator(Step base, const Cluster& cluster, const MemoryConstants& trainer)
     : parts_(std::make_unique<Parts>(std::move(base), cluster)) {
   if (trainer.facts.gradient_bytes > 0)
     parts_->least_gradients = std::min(1.0, trainer.facts.gradient_bytes / bytes_of(parts_->base.gradient_dtype));
   parts_->least_kept = std::min({1.0, trainer.layer_factor, trainer.norm_copy_bytes / 8, trainer.score_bytes / 5,
                                  trainer.fused_score_bytes / 5, trainer.logit_bytes / 4, trainer.plain_logit_bytes / 4,
                                  trainer.fused_logit_bytes / 4});
-  if (stack != nullptr && stack->model != nullptr) parts_->stack = stack;
 }
 StepEstimator::StepEstimator(StepEstimator&& other) noexcept = default;
 StepEstimator::~StepEstimator() = default;
 
-StepEstimator StepEstimator::at_one_pace(const Cluster& paced) const {
-  StepEstimator one(parts_->base, paced);
-  one.parts_->least_gradients = parts_->least_gradients;
-  one.parts_->least_kept = parts_->least_kept;
-  one.parts_->fastest_gpu = parts_->fastest_gpu;
-  return one;
-}
-
 StepEstimate StepEstimator::estimate(const Step& step) {
-  if (parts_->stack != nullptr) {
-    const Cluster paced = parts_->paced_for(step);
-    return at_one_pace(paced).estimate(step);
-  }
   const int m = micro_batches_of(step);
   StepEstimate estimate;
   bound_time(*parts_, step, m, estimate);
   scale(estimate, parts_->fastest_gpu);
+  bound_hosts(*parts_, step, m, estimate);
   bound_memory(*parts_, step, m, estimate);
   return estimate;
 }
 
 double StepEstimator::passes_bound(const Step& step) {
-  if (parts_->stack != nullptr) {
-    const Cluster paced = parts_->paced_for(step);
-    return at_one_pace(paced).passes_bound(step);
-  }
   const double bound = estimate(step).bound_s;
   const int m = micro_batches_of(step);
   const ScheduleUse& use = parts_->use_of(step, m);
@@ -273,7 +494,8 @@ double StepEstimator::passes_bound(const Step& step) {
   const bool ends_with_weights = last.pass == Pass::weight_grad && last.stage == 0;
   const StepEndSeconds end =
       use.is_plain ? step_end(*parts_, step, costs, 0) : split_end(*parts_, step, costs, use, 0, ends_with_weights);
-  return std::max(bound, parts_->fastest_gpu * (passes_seconds(*parts_, step, m, lists) + end.data + end.optimizer));
+  return std::max(bound, parts_->fastest_gpu * (passes_seconds(*parts_, step, m, lists, end.data + end.optimizer) +
+                                                end.data + end.optimizer));
 }
 
 StepEstimate estimate_step(const Step& step, const Cluster& cluster) {
@@ -282,25 +504,53 @@ StepEstimate estimate_step(const Step& step, const Cluster& cluster) {
 }
 
 // The longest path from rank 0's first forward to the end of its list. It is a list replay of the actions, in which a
-// message to another rank takes its time and one to the rank itself none. Guarded by
-// tests/schedules/estimate_test.cpp and tests/scenarios/search_test.cpp.
+// message to another rank takes its time and one to the rank itself none. An action starts and ends no earlier than its
+// host, which began at the norm, has issued it. All that follows the norm is in `end`, which is therefore at least the
+// hosts' lead; with more lead than there was, the walk is only shorter. Guarded by tests/schedules/estimate_test.cpp and
+// tests/scenarios/search_test.cpp.
 
 namespace {
 
 class Replay {
  public:
-  Replay(const StageCosts& costs, const Wiring& wires, const ScheduleUse& use, int micro_batches)
-      : costs_(costs),
-        wires_(wires),
-        use_(use),
+  // `lead`: seconds that hosts have had, at most, when rank 0 begins its first forward.
+  Replay(StepEstimator::Parts& parts, const Step& step, int micro_batches, double lead)
+      : costs_(parts.costs_of(step)),
+        use_(parts.use_of(step, micro_batches)),
         micro_batches_(micro_batches),
-        forward_at_(use.placement.stages() * micro_batches, unknown),
+        blocking_(step.blocking_transfers),
+        forward_at_(use_.placement.stages() * micro_batches, unknown),
         backward_at_(forward_at_) {
     for (int j = 0; j < micro_batches; ++j) forward_at_[slot(0, j)] = 0;
+    const Wiring& wires = parts.wiring(step.layout);
+    const auto seconds = [&](const LinkPath& path) { return sent_seconds(step.layout, costs_.send, 2, path); };
+    for (const LinkPath& path : wires.to_next) to_next_.push_back(seconds(path));
+    for (const LinkPath& path : wires.to_previous) to_previous_.push_back(seconds(path));
+    for (int stage = 0; stage < use_.placement.stages(); ++stage)
+      lost_.push_back(use_.is_plain ? lost_beside_messages(parts, step, costs_, stage) : Lost{});
+    slower_ = 1 / parts.fastest_gpu;
+    host_.assign(static_cast<std::size_t>(step.layout.pipeline), never);
+    for (int q = 0; q < step.layout.pipeline && use_.is_plain; ++q) {
+      const Machine& machine = parts.cluster.groups[wires.machine_group[q]].machine;
+      if (!has_host(machine) || (q > 0 && !joins_all_ranks(parts.base))) continue;
+      host_[q] = -lead - (q == 0 ? 0 : ahead_of_first(machine));
+    }
+    gathered_.assign(costs_.forward_s.size(), never);
+    if (!use_.is_plain || !gathers_beside(step)) return;
+    const double begin = seconds_to_first(parts, step, costs_, 0);
+    for (int q = 0; q < (joins_all_ranks(parts.base) ? step.layout.pipeline : 1); ++q) {
+      const double ahead = q == 0 ? 0 : ahead_of_first(parts.cluster.groups[wires.machine_group[q]].machine);
+      each_gathered_forward(parts, step, costs_, q, [&](std::size_t stage, double end) {
+        // Without a norm, later stages' optimizers and gathers may come before the first one's.
+        const bool is_first = stage < static_cast<std::size_t>(step.layout.pipeline);
+        if (is_first || joins_all_ranks(parts.base)) gathered_[stage] = end - begin - ahead;
+      });
+    }
   }
 
   // End of rank 0's list.
   double run(const ActionLists& lists) {
+    last_ = lists.front().back();
     std::vector<std::size_t> next(lists.size(), 0);
     std::vector<double> free(lists.size(), 0);
     forward_lane_ = backward_lane_ = free;
@@ -328,46 +578,60 @@ class Replay {
     if (action.pass == Pass::weight_grad) return free + costs_.weight_s[s];
     const bool forward = action.pass == Pass::forward;
     const double early = forward ? 0 : costs_.early_s[s];
-    const double whole = forward ? costs_.forward_s[s] : costs_.backward_s[s];
-    const double end = std::max(free + early, ready(action)) - early + whole -
-                       (action.pass == Pass::input_grad ? costs_.weight_s[s] : 0);
-    hand_on(action, forward, end);
-    return end;
+    // Behind a longer last action of rank 0 more of its reductions would be hidden.
+    double lost = forward ? lost_[s].forward : action == last_ ? 0 : lost_[s].backward;
+    if (!forward && action.micro_batch + 1 == micro_batches_ && action != last_) lost += lost_[s].last_backward;
+    const double whole = lost + (forward ? costs_.forward_s[s] : costs_.backward_s[s]);
+    double& host = host_[use_.placement.rank[s]];
+    double end = std::max(std::max(free, host) + early, ready(action)) - early + whole -
+                 (action.pass == Pass::input_grad ? costs_.weight_s[s] : 0);
+    host += slower_ * (forward ? costs_.host_forward_s[s] : costs_.host_backward_s[s]);
+    end = std::max(end, host);
+    if (forward && action.micro_batch == 0) end = std::max(end, gathered_[s]);
+    const double sent = hand_on(action, forward, end);
+    return blocking_ ? std::max(end, sent) : end;
   }
 
-  void hand_on(const Action& action, bool forward, double now) {
+  // Returns when the next stage has it.
+  double hand_on(const Action& action, bool forward, double now) {
     const int last = use_.placement.stages() - 1, to = action.stage + (forward ? 1 : -1);
-    if (forward && action.stage == last)
-      backward_at_[slot(last, action.micro_batch)] = now;
-    else if (to >= 0)
-      (forward ? forward_at_ : backward_at_)[slot(to, action.micro_batch)] =
-          arrival(use_.placement.rank[action.stage], use_.placement.rank[to], forward, now);
+    if (forward && action.stage == last) return backward_at_[slot(last, action.micro_batch)] = now;
+    if (to < 0) return now;
+    return (forward ? forward_at_ : backward_at_)[slot(to, action.micro_batch)] =
+               arrival(use_.placement.rank[action.stage], use_.placement.rank[to], forward, now);
   }
 
   // A plain schedule has one message lane per sender and direction, in the sender's order. Others are assumed to have
   // no lanes. A send between ranks that are no neighbours, whose links are not known, takes no time.
   double arrival(int from, int to, bool forward, double now) {
-    const int p = static_cast<int>(wires_.to_next.size());
+    const int p = static_cast<int>(to_next_.size());
     if (from == to || p == 0) return now;
     const bool next = to == (from + 1) % p, previous = from == (to + 1) % p;
     if (!next && !previous) return now;
-    const LinkPath& path = (next ? wires_.to_next : wires_.to_previous)[from];
+    const double seconds = (next ? to_next_ : to_previous_)[from];
     double& lane = (forward ? forward_lane_ : backward_lane_)[from];
-    return lane = (use_.is_plain ? std::max(lane, now) : now) + (path.latency + costs_.send_bytes / path.bandwidth);
+    return lane = (use_.is_plain ? std::max(lane, now) : now) + seconds;
   }
 
   const StageCosts& costs_;
-  const Wiring& wires_;
   const ScheduleUse& use_;
   int micro_batches_;
+  bool blocking_;
+  std::vector<double> to_next_, to_previous_;  // per rank: seconds of its messages
+  std::vector<Lost> lost_;                     // per stage
+  Action last_;                                // of rank 0
+  static constexpr double never = -std::numeric_limits<double>::infinity();
+  std::vector<double> gathered_;  // per stage: earliest end of its first forward
+  std::vector<double> host_;  // per rank: when its host has issued all actions so far, without messages between ranks
+  double slower_ = 1;         // hosts do not become faster with GPUs: a walk's seconds are scaled by fastest_gpu
   std::vector<double> forward_at_, backward_at_, forward_lane_, backward_lane_;
 };
 
 }  // namespace
 
-double passes_seconds(StepEstimator::Parts& parts, const Step& step, int micro_batches, const ActionLists& lists) {
-  return Replay(parts.costs_of(step), parts.wiring(step.layout), parts.use_of(step, micro_batches), micro_batches)
-      .run(lists);
+double passes_seconds(StepEstimator::Parts& parts, const Step& step, int micro_batches, const ActionLists& lists,
+                      double lead) {
+  return Replay(parts, step, micro_batches, lead).run(lists);
 }
 
 // What follows a stage's last backward, and the data group's lane: the third line of estimate.h's picture.
@@ -375,53 +639,44 @@ double passes_seconds(StepEstimator::Parts& parts, const Step& step, int micro_b
 namespace {
 
 using Parts = StepEstimator::Parts;
-int data_degree(const Layout& layout) { return layout.data * layout.context; }
-
-// Reduction of the gradients, or gather of the parameters, of one block with `elements` in a tensor shard.
-double reduce_seconds(const Parts& parts, const Layout& layout, const LinkPath& path, double elements) {
-  return collective_seconds(path, layout.zero >= 1 ? Collective::reduce_scatter : Collective::all_reduce,
-                            data_degree(layout), elements * bytes_of(parts.base.gradient_dtype));
-}
-double gather_seconds(const Parts& parts, const Layout& layout, const LinkPath& path, double elements) {
-  return collective_seconds(path, Collective::all_gather, data_degree(layout), elements * bytes_of(parts.base.dtype));
-}
 
 double tied_seconds(Parts& parts, const Step& step) {
   const Layout& layout = step.layout;
   if (!parts.tied || layout.pipeline == 1) return 0;
   const Block& head = parts.base.model->runs.back().block;
   const double elements = static_cast<double>(head.vocab) / layout.tensor * static_cast<double>(head.hidden);
-  const LinkPath& path = parts.wiring(layout).embedding;
-  return collective_seconds(path, Collective::all_reduce, 2, elements * bytes_of(parts.base.gradient_dtype));
+  return sent_seconds(
+      layout,
+      message(WorkKind::tied_grad_reduce, Collective::all_reduce, elements * bytes_of(parts.base.gradient_dtype)), 2,
+      parts.wiring(layout).embedding);
 }
 
-// Seconds of one block in a whole backward of stage q, or in a weight gradient.
-double block_seconds(const BlockPrice& price, Pass pass, const Wiring& wires, int q, double overhead) {
+// Seconds of one block in a whole backward, or in a weight gradient.
+double block_seconds(const BlockPrice& price, const StageCosts::RunMessages& messages, Pass pass, double overhead) {
   if (pass == Pass::weight_grad) return price.weight_s + (price.cuts + 1) * overhead;
-  return price.backward_s + price.cuts * overhead + seconds_over(wires.tensor[q], price.tensor_backward) +
-         seconds_over(wires.context[q], price.context_backward);
+  return price.backward_s + price.cuts * overhead + messages.tensor_backward + messages.context_backward;
 }
 
 // Largest of  Σ(j≤i) red(j) − Σ(j<i) B(j)  over the blocks i of stage q. Within a run of equal blocks it is linear in
 // i, so the ends of the runs are enough. Segments of a weight gradient hold only blocks with such gradients.
-double exposed_reduction(Parts& parts, const Step& step, int q, Pass last_pass) {
+double exposed_reduction(Parts& parts, const Step& step, const StageCosts& costs, int q, Pass last_pass) {
   const Layout& layout = step.layout;
-  const bool whole = last_pass == Pass::backward;
+  const bool whole = last_pass == Pass::backward, cut = is_cut(step, true);
   const double tied = whole && q == 0 ? tied_seconds(parts, step) : 0;
   if (data_degree(layout) == 1) return tied;
   const Wiring& wires = parts.wiring(layout);
   const std::vector<BlockPrice>& prices = parts.prices_of(step, wires.machine_group[q]);
-  const std::vector<double>& elements = parts.elements_of_runs(step);
-  const double overhead = parts.cluster.groups[wires.machine_group[q]].machine.task_overhead;
+  const double overhead = overhead_of(parts.cluster.groups[wires.machine_group[q]].machine);
   double lane = 0, before = 0, most = 0;  // `before`: the pass of the blocks before, as StageCosts counts it
   for (const auto [run, count] : parts.split_of(layout)[q]) {
     const BlockPrice& price = prices[run];
     if (!whole && price.weight_s <= 0) continue;
-    const double reduce = reduce_seconds(parts, layout, wires.data[q], elements[run]);
-    const double block = block_seconds(price, last_pass, wires, q, overhead);
+    const StageCosts::RunMessages& messages = costs.messages[wires.alike[q]][run];
+    const double reduce = messages.reduce(layout);
+    const double block = cut ? block_seconds(price, messages, last_pass, overhead) : 0;
     if (lane == 0) {
       most = tied + reduce;
-      before = whole ? overhead : 0;
+      before = whole && cut ? overhead : 0;
     }
     most = std::max({most, lane + reduce - before, lane + count * reduce - before - (count - 1) * block});
     lane += count * reduce;
@@ -430,75 +685,86 @@ double exposed_reduction(Parts& parts, const Step& step, int q, Pass last_pass) 
   return most;
 }
 
-// Parameters that the first segment of the next step's first forward of stage q waits for.
-double first_gather(Parts& parts, const Step& step, int q) {
-  const Layout& layout = step.layout;
-  if (layout.zero < 1 || data_degree(layout) == 1) return 0;
-  const LinkPath& path = parts.wiring(layout).data[q];
-  const std::vector<double>& elements = parts.elements_of_runs(step);
-  const auto& runs = parts.split_of(layout)[q];
-  const bool cut = layout.tensor > 1 || layout.context > 1 || layout.zero >= 2 || step.recompute == Recompute::full ||
-                   micro_batches_of(step) == 1;
-  double seconds = 0;
-  for (const auto [run, count] : runs) {
-    const double one = gather_seconds(parts, layout, path, elements[run]);
-    if (cut) return one;
-    seconds += count * one;
-  }
-  return seconds;
-}
-
 }  // namespace
+
+double own_norm_seconds(const Parts& parts, const Machine& machine, double elements) {
+  return overhead_of(machine) +
+         machine.constants.whole * norm_seconds(machine, elements * bytes_of(parts.base.gradient_dtype));
+}
 
 StepEndSeconds split_end(Parts& parts, const Step& step, const StageCosts& costs, const ScheduleUse& use, int q,
                          bool reduces) {
   const Layout& layout = step.layout;
   const Machine& machine = parts.cluster.groups[parts.wiring(layout).machine_group[q]].machine;
   const double shards = layout.zero >= 1 ? data_degree(layout) : 1;
+  const double whole = machine.constants.whole;
   StepEndSeconds end;
+  end.optimizer = whole * machine.constants.fixed;
   for (int stage = 0; stage < use.placement.stages(); ++stage)
     if (use.placement.rank[stage] == q)
-      end.optimizer += machine.task_overhead + optimizer_seconds(machine, costs.elements[stage] / shards, step.dtype);
-  if (reduces) end.data = exposed_reduction(parts, step, q, Pass::weight_grad);
+      end.optimizer +=
+          overhead_of(machine) + whole * optimizer_seconds(machine, costs.elements[stage] / shards, step.dtype);
+  if (reduces) end.data = exposed_reduction(parts, step, costs, q, Pass::weight_grad);
   return end;
 }
 
 StepEndSeconds step_end(Parts& parts, const Step& step, const StageCosts& costs, int q) {
   const Layout& layout = step.layout;
   const Machine& machine = parts.cluster.groups[parts.wiring(layout).machine_group[q]].machine;
-  const double shards = layout.zero >= 1 ? data_degree(layout) : 1;
-  double first = 0, later = 0, held = 0;  // the optimizer of stage q, and of the rank's other stages
-  for (int chunk = 0; chunk < layout.chunks; ++chunk) {
-    const double elements = costs.elements[chunk * layout.pipeline + q] / shards;
-    (chunk == 0 ? first : later) += machine.task_overhead + optimizer_seconds(machine, elements, step.dtype);
-    held += elements;
-  }
-  StepEndSeconds end{exposed_reduction(parts, step, q, Pass::backward), first};
-  const double gather = first_gather(parts, step, q);
-  end.optimizer += later;
-  end.data += std::max(0.0, gather - later);
-  if (joins_all_ranks(parts.base)) {
-    const int ranks = rank_count(layout);
-    end.optimizer += machine.task_overhead + norm_seconds(machine, held * bytes_of(parts.base.gradient_dtype));
-    if (ranks > 1) {
-      const LinkPath& world = parts.world_links(ranks);
-      end.optimizer += collective_seconds(world, Collective::all_reduce, ranks, 8);
-    }
-  }
+  const auto [first, later, held] = update_of(step, costs, q, machine);
+  const double gather = std::max(0.0, first_gather(parts, step, costs, q) - later);
+  const double last =
+      data_degree(layout) == 1
+          ? 0
+          : costs.messages[parts.wiring(layout).alike[q]][parts.split_of(layout)[q].front().run].reduce(layout);
+  StepEndSeconds end{exposed_reduction(parts, step, costs, q, Pass::backward) + gather, last + gather, first + later};
+  if (joins_all_ranks(parts.base))
+    end.optimizer += own_norm_seconds(parts, machine, held) + parts.norm_sum_seconds(rank_count(layout));
   return end;
+}
+
+// A reduction slows the segment behind the one that made its gradient, a gather the segment before the one that needs
+// it: messages_beside (durations.h). Left out are those at the ends of an action or of the rank's list, which may slow
+// something else: the first two blocks' reductions (they may have one segment) and the largest gather.
+Lost lost_beside_messages(Parts& parts, const Step& step, const StageCosts& costs, int stage) {
+  const Layout& l = step.layout;
+  const int q = stage % l.pipeline;
+  const Wiring& wires = parts.wiring(l);
+  const Machine& machine = parts.cluster.groups[wires.machine_group[q]].machine;
+  const bool tasks_between = step.worker_norms || uses_kfac(step) || (l.chunks > 1 && !joins_all_ranks(step));
+  if (!machine.trained || data_degree(l) == 1 || tasks_between) return {};
+  double reductions = 0, last_reductions = 0, gathers = 0, largest = 0;
+  int last_blocks = 2;
+  for (const auto [run, count] : parts.split_of(l)[stage]) {
+    const StageCosts::RunMessages& messages = costs.messages[wires.alike[q]][run];
+    reductions += count * messages.reduce(l);
+    last_reductions += std::min(count, last_blocks) * messages.reduce(l);
+    last_blocks -= std::min(count, last_blocks);
+    if (l.zero < 3) continue;
+    gathers += count * messages.gather;
+    largest = std::max(largest, messages.gather);
+  }
+  const double share = machine.constants.exposed;
+  const bool first = stage < l.pipeline;
+  if (l.zero < 2) {
+    const double inside = is_cut(step, true) ? reductions - last_reductions : 0;
+    return {0, 0, share * inside, share * (first ? inside : reductions)};
+  }
+  const double all = micro_batches_of(step) * (reductions + 2 * gathers);
+  return {share * (gathers - largest), share * (gathers - largest + reductions - last_reductions), 0,
+          share * (all - (first ? last_reductions + 2 * largest : 0))};
 }
 
 double data_lane_seconds(Parts& parts, const Step& step, int q) {
   const Layout& layout = step.layout;
   if (layout.zero < 2 || data_degree(layout) == 1) return 0;
-  const LinkPath& path = parts.wiring(layout).data[q];
-  const std::vector<double>& elements = parts.elements_of_runs(step);
+  const auto& messages = parts.costs_of(step).messages[parts.wiring(layout).alike[q]];
   const auto& stages = parts.split_of(layout);
   double lane = 0, largest = 0;
   for (int chunk = 0; chunk < layout.chunks; ++chunk) {
     for (const auto [run, count] : stages[chunk * layout.pipeline + q]) {
-      const double gather = layout.zero >= 3 ? gather_seconds(parts, layout, path, elements[run]) : 0;
-      lane += count * (reduce_seconds(parts, layout, path, elements[run]) + 2 * gather);
+      const double gather = layout.zero >= 3 ? messages[run].gather : 0;
+      lane += count * (messages[run].reduce(layout) + 2 * gather);
       largest = std::max(largest, gather);
     }
   }
@@ -517,13 +783,8 @@ double data_lane_seconds(Parts& parts, const Step& step, int q) {
 namespace {
 
 using Parts = StepEstimator::Parts;
-bool are_alike(const LinkPath& a, const LinkPath& b) {
-  return a.latency == b.latency && a.bandwidth == b.bandwidth && a.reduce_bandwidth == b.reduce_bandwidth &&
-         a.tree.latency == b.tree.latency && a.tree.bandwidth == b.tree.bandwidth;
-}
-
 bool are_alike(const std::vector<LinkPath>& paths) {
-  return std::all_of(paths.begin(), paths.end(), [&](const LinkPath& path) { return are_alike(path, paths.front()); });
+  return std::all_of(paths.begin(), paths.end(), [&](const LinkPath& path) { return path == paths.front(); });
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // The parts of a step's estimate: the price of one block of each run of the model, and the links between one member of
 // each pipeline rank (private to schedules/bound).
 //
-//   BlockPrice  one micro-batch through one block: compute, and the ring collectives between its segments
+//   BlockPrice  one micro-batch through one block: compute, the collectives between its segments, the host's launches
 //   Wiring      rank q·members + k for pipeline rank q: the links of its groups, and to its neighbours. k is the member
 //               with the slowest machines. A step takes as long as its slowest replica, so a bound for any one member
 //               bounds the step.
@@ -19,34 +19,32 @@
 
 #include "models/machine/collectives.h"
 #include "models/memory/memory_constants.h"
-#include "models/trainers/stack.h"
 #include "schedules/time/durations.h"
 
 namespace slipway::schedules {
 
-// Ring collectives one after the other. The sum is linear in the links, so the path prices it afterwards. Where
-// all-reduces may take trees, the better of both latencies and bandwidths counts: a bound stays below the simulation.
-struct RingSum {
-  double rounds = 0, link_bytes = 0, reduced_bytes = 0;
+// Collectives within a layer, one after the other. The path prices them afterwards.
+struct LayerMessages {
+  struct Alike {
+    Collective collective = Collective::none;
+    int members = 1;
+    double bytes = 0;
+    int count = 0;
+  };
+  std::vector<Alike> list;
   void add(Collective collective, int members, double bytes);
 };
-inline double seconds_over(const LinkPath& path, const RingSum& sum) {
-  if (sum.rounds == 0) return 0;
-  const bool trees = path.tree.bandwidth > 0;
-  const double latency = trees ? std::min(path.latency, path.tree.latency) : path.latency;
-  const double bandwidth = trees ? std::max(path.bandwidth, path.tree.bandwidth) : path.bandwidth;
-  return sum.rounds * latency + sum.link_bytes / bandwidth +
-         (path.reduce_bandwidth > 0 ? sum.reduced_bytes / path.reduce_bandwidth : 0);
-}
+double seconds_over(const LinkPath& path, const LayerMessages& messages);
 
 struct BlockPrice {
   double forward_s = 0, backward_s = 0;  // backward: both gradients, and the forward again if recomputed
   double weight_s = 0;                   // part of backward_s: the weight gradients
-  RingSum tensor_forward, tensor_backward, context_forward, context_backward;
+  LayerMessages tensor_forward, tensor_backward, context_forward, context_backward;
   double again_s = 0;  // part of backward_s: the forward again, without its collectives
-  RingSum tensor_again, context_again;
-  int cuts = 0;           // communicate operators: each begins another segment
-  double kept_bytes = 0;  // from the forward to the backward of one micro-batch
+  LayerMessages tensor_again, context_again;
+  double host_forward_s = 0, host_backward_s = 0;  // of the host
+  int cuts = 0;                                    // communicate operators: each begins another segment
+  double kept_bytes = 0;                           // from the forward to the backward of one micro-batch
 };
 
 // Block `block` of blocks_of(model). Throws std::invalid_argument as operators_of and cost.h do.
@@ -57,7 +55,8 @@ struct Wiring {
   std::vector<int> machine_group;               // per pipeline rank, like all below
   std::vector<LinkPath> tensor, context, data;  // of the member's groups
   std::vector<LinkPath> to_next, to_previous;   // of its messages around the ring of pipeline ranks
-  LinkPath embedding;                           // first and last pipeline rank
+  std::vector<int> alike;  // the first pipeline rank with the same machine and the same links of its groups
+  LinkPath embedding;      // first and last pipeline rank
 };
 Wiring wiring_of(const Cluster& cluster, const Layout& layout);
 LinkPath world_path(const Cluster& cluster, int ranks);
@@ -73,15 +72,18 @@ LinkPath world_path(const Cluster& cluster, int ranks);
 //          max over q of  m·P(q) + tail(q)                                          (2)
 //          max over q of  the traffic of the data group's lane, ZeRO 2 and 3        (3)
 //          max over GPUs of  Σ m·compute(q) of its ranks, where ranks share GPUs    (4)
+//          max over q of  the launches of the host of pipeline rank q               (5)
 //
 // step_time_s is the largest S(step 3) − S(step 2) of a rank. Take a path of tasks in which each needs the one before,
 // from a rank's first task of step 2 to that of step 3. Its length is a lower bound if no task is priced above its time
 // without contention. All prices below are such; contention, shared cores and slowdown by communication only make tasks
-// longer.
+// longer. A late host does the same. What products lose beside messages of their data group counts as far as it is
+// certain (lost_beside_messages).
 //   F(s), B(s): segments of one action and the collectives between them are a chain: the next segment reads what the
 //     collective writes, and the lane is in order. So they add up, also under full recompute. Only R(s), the
 //     recomputation of the stage's last block, is apart: it may run while the gradient is on its way.
-//   m·P(q): rank q's lane runs its m·(F+B) of all its chunks one after the other.
+//   m·P(q): rank q's lane runs its m·(F+B) of all its chunks one after the other, and where transfers block it waits for
+//     every message to another stage but its last.
 //   (1): everything on rank q needs a forward of stages 0..q−1 first, all of which start after S(0). Its last action is
 //     the backward of a stage ≥ q, which stages q−1..0 must follow. Then comes the tail of rank 0.
 //   tail(q): after the last backward of stage q, the data group's lane runs the reductions of the blocks [0, i] of the
@@ -94,6 +96,10 @@ LinkPath world_path(const Cluster& cluster, int ranks);
 //     starts step 2 first: no forward of step 2 runs before it starts. Its step 3 waits for the gradients of all
 //     replicas, so for all their backwards, on any stage. With tensor groups this holds only where gradients are
 //     clipped: else a tensor rank does not wait for its group's last products.
+//   (5): from one optimizer to the next, a host launches all kernels of its rank, messages' included, and does not run
+//     ahead of the norm. The last launches are those of the norm, behind which the norm itself runs. If gradients are
+//     clipped, all ranks wait for the norm and any q counts; else only the rank of stage 0, whose next step begins with
+//     its own optimizer.
 // (1) and the tails hold for whole backwards whose ranks end with a backward of their first stage. Stage s must be on
 // rank s mod p, with one copy of the model and whole sequences. The action lists are checked for this. Split backwards
 // and stages in a V have bounds of their own (split_busy_seconds). For slices and copies of the model the bound is only
@@ -115,7 +121,8 @@ struct StepTerms {
   double context = 0;
   double pipeline = 0;   // fill and drain by the other stages, sends included
   double data = 0;       // reductions and gathers that nothing can hide
-  double optimizer = 0;  // with the gradient norm
+  double optimizer = 0;  // with the gradient norm, and what a step takes once
+  double host = 0;       // launches, where they take longer than all of the above; these are 0 then
 };
 
 struct StepEstimate {
@@ -128,10 +135,8 @@ struct StepEstimate {
 
 class StepEstimator {
  public:
-  // `base` gives everything but layout, schedule, micro-batch and recompute. `stack` sets the pace of each layout
-  // (stack_pace.h) and must outlive this; then layouts share nothing, and an estimate takes about ten times as long.
-  // nullptr: prices as counted.
-  StepEstimator(Step base, const Cluster& cluster, const MemoryConstants& trainer = {}, const Stack* stack = nullptr);
+  // `base` gives everything but layout, schedule, micro-batch and recompute.
+  StepEstimator(Step base, const Cluster& cluster, const MemoryConstants& trainer = {});
   StepEstimator(StepEstimator&& other) noexcept;
   ~StepEstimator();
 
@@ -149,7 +154,6 @@ class StepEstimator {
   struct Parts;  // the caches: estimate_parts.h
 
  private:
-  StepEstimator at_one_pace(const Cluster& paced) const;
   std::unique_ptr<Parts> parts_;
 };
 

@@ -6,7 +6,6 @@
 #include "models/model/parameters.h"
 #include "schedules/memory/in_flight.h"
 #include "schedules/step/placement.h"
-#include "schedules/time/stack_pace.h"
 
 namespace slipway::schedules {
 namespace {
@@ -64,8 +63,6 @@ StepEstimator::Parts::Parts(Step given, const Cluster& on)
   }
   tied = base.model->runs.back().block.tied;
 }
-
-Cluster StepEstimator::Parts::paced_for(const Step& step) const { return at_pace(cluster, *stack, step); }
 
 const std::vector<BlockPrice>& StepEstimator::Parts::prices_of(const Step& step, int group) {
   const Layout& l = step.layout;
@@ -130,9 +127,12 @@ const std::vector<double>& StepEstimator::Parts::elements_of_runs(const Step& st
   return run_elements.emplace(key, std::move(list)).first->second;
 }
 
-const LinkPath& StepEstimator::Parts::world_links(int ranks) {
-  const auto found = world.find(ranks);
-  return found != world.end() ? found->second : world.emplace(ranks, world_path(cluster, ranks)).first->second;
+double StepEstimator::Parts::norm_sum_seconds(int ranks) {
+  if (ranks == 1) return 0;
+  const auto found = norm_sums.find(ranks);
+  if (found != norm_sums.end()) return found->second;
+  const Work sum = message(WorkKind::norm_reduce, Collective::all_reduce, 8);
+  return norm_sums.emplace(ranks, message_seconds(sum, ranks, world_path(cluster, ranks))).first->second;
 }
 
 const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
@@ -147,29 +147,56 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
   StageCosts& c = *costs;
   const std::size_t p = l.pipeline;
   c.compute_s.assign(p, 0), c.tensor_s.assign(p, 0), c.context_s.assign(p, 0);
-  c.send_bytes = boundary_bytes(base.model, work_shape(step));
+  c.send = message(WorkKind::transfer, Collective::send, boundary_bytes(base.model, work_shape(step)));
+  c.messages.resize(p);
+  for (std::size_t q = 0; q < p; ++q) {
+    if (wires.alike[q] != static_cast<int>(q)) continue;
+    const LinkPath &tensor = wires.tensor[q], &context = wires.context[q];
+    const auto data_seconds = [&](WorkKind kind, Collective collective, double bytes) {
+      return sent_seconds(l, message(kind, collective, bytes), l.data * l.context, wires.data[q]);
+    };
+    const std::vector<BlockPrice>& list = prices_of(step, wires.machine_group[q]);
+    for (std::size_t run = 0; run < list.size(); ++run) {
+      const BlockPrice& price = list[run];
+      StageCosts::RunMessages& of = c.messages[q].emplace_back();
+      of.tensor_forward = seconds_over(tensor, price.tensor_forward);
+      of.tensor_backward = seconds_over(tensor, price.tensor_backward);
+      of.context_forward = seconds_over(context, price.context_forward);
+      of.context_backward = seconds_over(context, price.context_backward);
+      of.again = seconds_over(tensor, price.tensor_again) + seconds_over(context, price.context_again);
+      if (l.data * l.context == 1) continue;
+      const double gradients = elements[run] * bytes_of(base.gradient_dtype);
+      of.all_reduce = data_seconds(WorkKind::grad_reduce, Collective::all_reduce, gradients);
+      of.reduce_scatter = data_seconds(WorkKind::grad_reduce, Collective::reduce_scatter, gradients);
+      of.gather =
+          data_seconds(WorkKind::parameter_gather, Collective::all_gather, elements[run] * bytes_of(base.dtype));
+    }
+  }
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const std::size_t q = s % p;
     const int group = wires.machine_group[q];
     const std::vector<BlockPrice>& price = prices_of(step, group);
-    const double overhead = cluster.groups[group].machine.task_overhead;
+    const double overhead = overhead_of(cluster.groups[group].machine);
     double forward = overhead, backward = overhead, weight = 0, kept = 0, held = 0;  // at least one segment
+    double host_forward = 0, host_backward = 0;
     double tensor_forward = 0, tensor_backward = 0, context_forward = 0, context_backward = 0;
     for (const auto [run, count] : stages[s]) {
       const BlockPrice& one = price[run];
       forward += count * (one.forward_s + one.cuts * overhead);
       backward += count * (one.backward_s + one.cuts * overhead);
       weight += count * one.weight_s;
-      tensor_forward += count * seconds_over(wires.tensor[q], one.tensor_forward);
-      tensor_backward += count * seconds_over(wires.tensor[q], one.tensor_backward);
-      context_forward += count * seconds_over(wires.context[q], one.context_forward);
-      context_backward += count * seconds_over(wires.context[q], one.context_backward);
+      const StageCosts::RunMessages& messages = c.messages[wires.alike[q]][run];
+      tensor_forward += count * messages.tensor_forward;
+      tensor_backward += count * messages.tensor_backward;
+      context_forward += count * messages.context_forward;
+      context_backward += count * messages.context_backward;
+      host_forward += count * one.host_forward_s;
+      host_backward += count * one.host_backward_s;
       kept += count * one.kept_bytes;
       held += count * elements[run];
     }
-    const BlockPrice& last = price[stages[s].back().run];
-    c.early_s.push_back(last.again_s + seconds_over(wires.tensor[q], last.tensor_again) +
-                        seconds_over(wires.context[q], last.context_again));
+    const int last = stages[s].back().run;
+    c.early_s.push_back(price[last].again_s + c.messages[wires.alike[q]][last].again);
     c.compute_s[q] += forward + backward;
     c.passes_s.push_back(forward + backward);
     c.tensor_s[q] += tensor_forward + tensor_backward;
@@ -177,6 +204,8 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
     c.forward_s.push_back(forward + tensor_forward + context_forward);
     c.backward_s.push_back(backward + tensor_backward + context_backward);
     c.weight_s.push_back(weight);
+    c.host_forward_s.push_back(host_forward);
+    c.host_backward_s.push_back(host_backward);
     c.kept_bytes.push_back(kept);
     c.elements.push_back(held);
   }

@@ -22,6 +22,9 @@ struct ScheduleUse {
 };
 ScheduleUse schedule_use(const Schedule& schedule, const ScheduleShape& shape);
 
+// Seconds of a segment beside its operators.
+inline double overhead_of(const Machine& machine) { return machine.constants.whole * machine.task_overhead; }
+
 struct RunCount {
   int run = 0;  // index in Model::runs
   int count = 0;
@@ -39,20 +42,29 @@ struct StageCosts {
   std::vector<double> passes_s;    // per stage: compute of a forward and its backward
   // Per pipeline rank: of one micro-batch through all its stages.
   std::vector<double> compute_s, tensor_s, context_s;
-  double send_bytes = 0;
+  // Seconds per pipeline rank that is the first of its like (Wiring::alike), and per block run: collectives within one
+  // block, and those of its gradients and parameters.
+  struct RunMessages {
+    double tensor_forward = 0, tensor_backward = 0, context_forward = 0, context_backward = 0, again = 0;
+    double all_reduce = 0, reduce_scatter = 0, gather = 0;
+    double reduce(const Layout& layout) const { return layout.zero >= 1 ? reduce_scatter : all_reduce; }
+  };
+  std::vector<std::vector<RunMessages>> messages;
+  // Per stage: of the host, for one micro-batch, without messages between ranks.
+  std::vector<double> host_forward_s, host_backward_s;
+  Work send;  // the message between two stages
 };
 
 struct StepEstimator::Parts {
   Parts(Step given, const Cluster& on);
 
   Step base;
-  Cluster cluster;         // without degradation (models/machine/degradation.h)
-  double fastest_gpu = 1;  // of the degraded cluster
-  const Stack* stack = nullptr;
+  Cluster cluster;               // without degradation (models/machine/degradation.h)
+  double fastest_gpu = 1;        // of the degraded cluster
   std::vector<int> first_block;  // of each run
   bool tied = false;
   double least_gradients = 1, least_kept = 1;          // the trainer's smallest factors on these bytes
-  std::map<int, LinkPath> world;                       // by ranks
+  std::map<int, double> norm_sums;                     // by ranks
   std::unique_ptr<StepEstimator> without_degradation;  // for the cluster without degradation, where that differs
 
   using ShapeKey = std::tuple<int, bool, int, std::int64_t, Recompute, int>;
@@ -68,7 +80,6 @@ struct StepEstimator::Parts {
   std::tuple<ShapeKey, int, int, SplitKey, bool> costs_key{};
   std::optional<StageCosts> costs;
 
-  Cluster paced_for(const Step& step) const;  // only with a stack
   const std::vector<BlockPrice>& prices_of(const Step& step, int machine_group);
   const Wiring& wiring(const Layout& layout);
   const std::vector<std::vector<int>>& groups_of(const Layout& layout);  // groups_of_pipeline_ranks
@@ -77,14 +88,16 @@ struct StepEstimator::Parts {
   const std::vector<double>& elements_of_runs(const Step& step);
   bool shares_table(const Step& step);  // schedules/step/placement.h
   const StageCosts& costs_of(const Step& step);
-  const LinkPath& world_links(int ranks);
+  // Seconds of the sum of the gradient norm over all ranks.
+  double norm_sum_seconds(int ranks);
   // balanced_split.cpp: the most layers that a pipeline rank can hold in this share of its memory.
   std::vector<int> most_layers(const Step& step, const ScheduleUse& use, double memory_share);
 };
 
 // Least seconds of what follows the last backward of stage q (< p) on pipeline rank q; for (1) and (2) of estimate.h.
+// `last_data`: of `data`, what follows the whole backward of the stage.
 struct StepEndSeconds {
-  double data = 0, optimizer = 0;
+  double data = 0, last_data = 0, optimizer = 0;
 };
 StepEndSeconds step_end(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, int q);
 // The same on rank 0 of a schedule that is_split. `reduces`: its list ends with the weight gradient of stage 0.
@@ -94,8 +107,20 @@ StepEndSeconds split_end(StepEstimator::Parts& parts, const Step& step, const St
 bool is_split(StepEstimator::Parts& parts, const Step& step, int micro_batches);
 double split_busy_seconds(StepEstimator::Parts& parts, const Step& step, int micro_batches, int q);
 // For a schedule that is plain or is_split: seconds of the path through all actions up to the end of rank 0's list.
-double passes_seconds(StepEstimator::Parts& parts, const Step& step, int micro_batches, const ActionLists& lists);
+double passes_seconds(StepEstimator::Parts& parts, const Step& step, int micro_batches, const ActionLists& lists,
+                      double lead);
 // (3): seconds of the data group's lane of pipeline rank q under ZeRO 2 and 3; else 0.
 double data_lane_seconds(StepEstimator::Parts& parts, const Step& step, int q);
+// Seconds of a rank's own part of the gradient norm, over `elements` of its shards.
+double own_norm_seconds(const StepEstimator::Parts& parts, const Machine& machine, double elements);
+// Least seconds that the products of a stage lose beside messages of their data group (StepConstants::exposed): in one
+// forward and one backward, in the last micro-batch's backward besides, and in a step. Only for plain schedules.
+struct Lost {
+  double forward = 0, backward = 0, last_backward = 0, step = 0;
+};
+Lost lost_beside_messages(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, int stage);
+// A message, and its seconds as the trainer sends it.
+Work message(WorkKind kind, Collective collective, double bytes);
+double sent_seconds(const Layout& layout, const Work& work, int members, const LinkPath& path);
 
 }  // namespace slipway::schedules

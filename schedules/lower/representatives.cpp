@@ -1,6 +1,7 @@
 #include "schedules/lower/representatives.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "models/machine/topology.h"
@@ -110,10 +111,11 @@ bool takes_trees(const Cluster& cluster, const Layout& layout, const JoinedRanks
 }
 
 bool norm_is_traffic(const Cluster& cluster) {
-  const auto is_traffic = [](const auto& link) { return 8 / link.bandwidth >= link.latency; };
-  const MessageCost& world = cluster.message_costs[static_cast<std::size_t>(Axis::world)];
-  return world.bandwidth > 0 ? is_traffic(world)
-                             : std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(), is_traffic);
+  double start = std::numeric_limits<double>::infinity();
+  for (const NodeGroup& group : cluster.groups)
+    start = std::min(start, group.machine.trained ? group.machine.constants.node_start : 0);
+  return std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(),
+                     [&](const Fabric& fabric) { return 8 / fabric.bandwidth >= fabric.latency + start; });
 }
 
 // All GPUs behind one port must be there: whole nodes, each within a pipeline rank.

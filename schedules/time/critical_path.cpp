@@ -49,7 +49,11 @@ class Walk {
         timeline_(timeline),
         periodic_(periodic),
         before_(before_of(graph)),
-        count_(graph.tasks.size()) {}
+        count_(graph.tasks.size()),
+        hosts_(durations.host, timeline.steps) {
+    for (std::size_t step = 0; step < static_cast<std::size_t>(timeline.steps); ++step)
+      for (const TaskId id : graph.order) hosts_.begin(step, id, start(step, id));
+  }
 
   std::vector<PathTerm> run() {
     const std::size_t step = measured_step(timeline_);
@@ -114,25 +118,25 @@ class Walk {
                                                                          static_cast<std::size_t>(own.communicator)]);
     if (step > 0)
       for (const TaskId before : before_.carried[task]) look(step - 1, before);
-    if (cause == nothing) return back_by_host(step, task, date);
+    if (cause == nothing) return back_by_host(step, task, own.communicator != none, date);
     const double begun = start(its_step, cause);
     const Task& of = graph_.tasks[cause];
-    if (of.communicator == none && date > begun + durations_[cause]) return back_by_host(its_step, cause, date);
+    if (of.communicator == none && date > begun + durations_[cause]) return back_by_host(its_step, cause, true, date);
     add_task(cause, begun, date);
     return {its_step, cause, begun};
   }
 
-  // The host of a member was late: its launches since its last synchronisation.
-  Place back_by_host(std::size_t step, TaskId task, double date) {
+  // The host of a member was late: its launches since its last synchronisation, with those of the task or up to it.
+  Place back_by_host(std::size_t step, TaskId task, bool with_task, double date) {
     if (durations_.host.empty()) return {step, task, from_};  // the step's own beginning
     std::int32_t rank = durations_.host.of(task).front().rank;
     double latest = -1;
     for (const HostIssue::Share& share : durations_.host.of(task)) {
-      const double issued = date_of_sync(step, task, share.rank).second + share.after;
+      const double issued = with_task ? hosts_.last_issue(step, share) : hosts_.first_issue(step, share);
       if (issued > latest) latest = issued, rank = share.rank;
     }
-    const auto [sync, since] = date_of_sync(step, task, rank);
-    add_host(rank, sync, {step, task}, since, date);
+    const auto [sync, since] = date_of_sync(step, task, with_task, rank);
+    add_host(rank, sync, {step, task}, with_task, since, date);
     if (sync.second == nothing) return {step, task, from_};
     return {sync.first, sync.second, since};
   }
@@ -147,18 +151,27 @@ class Walk {
     return tasks;
   }
 
+  bool waits(TaskId task, std::int32_t rank) const {
+    const auto shares = durations_.host.of(task);
+    return std::any_of(shares.begin(), shares.end(),
+                       [&](const HostIssue::Share& share) { return share.waits && share.rank == rank; });
+  }
+
   using Instance = std::pair<std::size_t, TaskId>;
-  std::pair<Instance, double> date_of_sync(std::size_t step, TaskId task, std::int32_t rank) {
+  // The last synchronisation before the task, or at it, in the program of `rank`, and its date.
+  std::pair<Instance, double> date_of_sync(std::size_t step, TaskId task, bool with_task, std::int32_t rank) {
     const auto& tasks = program(rank);
-    auto at = static_cast<std::size_t>(std::find(tasks.begin(), tasks.end(), task) - tasks.begin());
+    auto at =
+        static_cast<std::size_t>(std::find(tasks.begin(), tasks.end(), task) - tasks.begin()) + (with_task ? 1 : 0);
     for (std::size_t in = step + 1; in-- > 0; at = tasks.size()) {
       while (at-- > 0)
-        if (graph_.tasks[tasks[at]].kind == TaskKind::optimizer) return {{in, tasks[at]}, start(in, tasks[at])};
+        if (waits(tasks[at], rank)) return {{in, tasks[at]}, start(in, tasks[at])};
     }
     return {{0, nothing}, 0};
   }
 
-  void add_host(std::int32_t rank, const Instance& from, const Instance& to, double since, double until) {
+  void add_host(std::int32_t rank, const Instance& from, const Instance& to, bool with_last, double since,
+                double until) {
     const auto& tasks = program(rank);
     const std::int32_t group = place_of(cluster_, rank).group;
     const double share = until > since ? (until - std::max(since, from_)) / (until - since) : 0;
@@ -170,9 +183,10 @@ class Walk {
         ++in, at = tasks.begin();
         continue;
       }
+      const bool is_last = in == to.first && *at == to.second;
       const Task& task = graph_.tasks[*at];
-      counts_[{PathTerm::Kind::host, task.work, task.communicator, group}] += weight;
-      if (in == to.first && *at == to.second) break;
+      if (!is_last || with_last) counts_[{PathTerm::Kind::host, task.work, task.communicator, group}] += weight;
+      if (is_last) break;
       ++at;
     }
   }
@@ -204,6 +218,7 @@ class Walk {
   const PeriodicTimeline* periodic_;
   Before before_;
   std::size_t count_;
+  Hosts hosts_;
   double from_ = 0;
   std::pair<double, double> repeated_{0, 0};
   double weight_ = 0;
@@ -225,7 +240,7 @@ std::vector<double> term_seconds(const TaskGraph& graph, const Cluster& cluster,
     auto found = paths.find(term.communicator);
     if (found == paths.end()) found = paths.emplace(term.communicator, path_of(cluster, communicator)).first;
     const Work& work = graph.works[term.work];
-    return message_seconds(as_sent(graph, work, found->second), static_cast<int>(communicator.ranks.size()),
+    return message_seconds(as_sent(graph.step.layout, work, found->second), static_cast<int>(communicator.ranks.size()),
                            found->second) +
            seconds_before(work, communicator, cluster);
   };

@@ -7,7 +7,7 @@
 // So the derivative of the step's time by a constant is the sum of the derivatives of these prices, as long as no other
 // path becomes longer. Where the host was late, the launches since its last synchronisation are on the path instead.
 // A periodic step's path through the periods that were kept stands for those that were left out.
-// Guarded by tests/scenarios/pooled_rows_test.cpp: the terms sum to the step's time; their slopes are those of a replay.
+// Guarded by tests/scenarios/priced_run_test.cpp: the terms sum to the step's time; their slopes are those of a replay.
 #pragma once
 
 #include <vector>

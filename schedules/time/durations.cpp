@@ -60,16 +60,23 @@ double precondition_seconds(const TaskGraph& graph, const Work& work, const Mach
   return seconds / (static_cast<double>(graph.step.layout.data) * graph.step.layout.context * graph.placement.copies);
 }
 
-}  // namespace
+// What a step takes once stands beside the update of each rank's first stage.
+bool is_first_of_its_rank(const TaskGraph& graph, std::int32_t stage) {
+  const auto& rank = graph.placement.rank;
+  for (std::int32_t before = 0; before < stage; ++before)
+    if (rank[before] == rank[stage]) return false;
+  return true;
+}
 
-double compute_seconds(const TaskGraph& graph, const Work& work, const Machine& machine) {
+double seconds_by_the_others(const TaskGraph& graph, const Work& work, const Machine& machine) {
   if (work.kind == WorkKind::precondition) return machine.task_overhead + precondition_seconds(graph, work, machine);
   if (!machine.blocks.empty()) return table_seconds(graph, work, machine.blocks);
   switch (work.kind) {
     case WorkKind::segment:
       return machine.task_overhead + operators_seconds(machine, graph.operators_run_by(work), direction_of(work.pass));
     case WorkKind::optimizer_step:
-      return machine.task_overhead + optimizer_seconds(machine, work.elements, work.dtype);
+      return machine.task_overhead + optimizer_seconds(machine, work.elements, work.dtype) +
+             (is_first_of_its_rank(graph, work.stage) ? machine.constants.fixed : 0);
     case WorkKind::worker_norm:
     case WorkKind::grad_norm:
       return machine.task_overhead + norm_seconds(machine, work.elements * bytes_of(work.dtype));
@@ -79,31 +86,37 @@ double compute_seconds(const TaskGraph& graph, const Work& work, const Machine& 
   throw std::logic_error("a communication work on a compute lane");
 }
 
+// StepConstants::whole of the machines under a message.
+double whole_of(const LinkPath& path) { return path.measured == nullptr ? 1 : path.measured->constants.whole; }
+
+}  // namespace
+
+double compute_seconds(const TaskGraph& graph, const Work& work, const Machine& machine) {
+  return machine.constants.whole * seconds_by_the_others(graph, work, machine);
+}
+
 double message_seconds(const Work& work, int members, double latency, double bandwidth, double reduce_bandwidth) {
   if (work.kind == WorkKind::transfer) return latency + work.bytes / bandwidth;
   return ring_seconds(work.collective, members, work.bytes, latency, bandwidth, reduce_bandwidth);
 }
 
 double message_seconds(const Work& work, int members, const LinkPath& path) {
-  if (work.kind == WorkKind::transfer) return path.start + path.latency + work.bytes / path.bandwidth;
+  if (work.kind == WorkKind::transfer)
+    return whole_of(path) * (path.start + path.latency + work.bytes / path.bandwidth);
   const double messages = messages_for(work, path);
-  return messages * collective_seconds(path, work.collective, members, work.bytes / messages);
+  return whole_of(path) * messages * collective_seconds(path, work.collective, members, work.bytes / messages);
 }
 
 double seconds_before(const Work& work, const Communicator& communicator, const Cluster& cluster) {
   if (work.collective != Collective::shift || work.elements == 0) return 0;
-  if (cluster.message_costs[static_cast<std::size_t>(communicator.axis)].bandwidth > 0) return 0;
   double seconds = 0;
   for (const std::int32_t rank : communicator.ranks) {
     const Machine& machine = cluster.groups[place_of(cluster, rank).group].machine;
     seconds =
-        std::max(seconds, adding_seconds(machine, work.elements * bytes_of(work.dtype)) * slowdown_of(cluster, rank));
+        std::max(seconds, machine.constants.whole * adding_seconds(machine, work.elements * bytes_of(work.dtype)) *
+                              slowdown_of(cluster, rank));
   }
   return seconds;
-}
-
-bool is_priced_with_others(const TaskGraph& graph, const Work& work, const Cluster& cluster) {
-  return cluster.message_costs[static_cast<std::size_t>(Axis::tensor)].bandwidth > 0 && gathers_again(graph, work);
 }
 
 static_assert(static_cast<std::size_t>(Axis::world) + 1 == message_axes);
@@ -131,11 +144,10 @@ bool runs_passes(const TaskGraph& graph, TaskId task) { return graph.work(task).
 
 }  // namespace
 
-Work as_sent(const TaskGraph& graph, const Work& work, const LinkPath& path) {
+Work as_sent(const Layout& layout, const Work& work, const LinkPath& path) {
   if (path.measured == nullptr) return work;
   const TrainerFacts& facts = path.measured->trainer;
   Work sent = work;
-  const Layout& layout = graph.step.layout;
   if (work.kind == WorkKind::transfer && facts.cuts_transfers && !layout.sequence_parallel) sent.bytes /= layout.tensor;
   if (work.kind == WorkKind::grad_reduce && facts.all_reduces_gradients) sent.collective = Collective::all_reduce;
   return sent;
@@ -174,32 +186,38 @@ std::vector<Beside> messages_beside(const TaskGraph& graph) {
   return pairs;
 }
 
-double host_seconds(const TaskGraph& graph, const Work& work, int members, Axis axis, const Machine& machine) {
-  if (!machine.trained || machine.trainer.cuda_graphs) return 0;
+bool has_host(const Machine& machine) {
+  return machine.trained && !machine.trainer.cuda_graphs && machine.constants.host_kernel > 0;
+}
+
+double host_seconds(WorkKind kind, int members, Axis axis, const Machine& machine) {
+  if (!has_host(machine)) return 0;
   const StepConstants& constants = machine.constants;
-  if (work.kind == WorkKind::segment) {
-    double seconds = 0;
-    for (const Operator& op : graph.operators_run_by(work))
-      seconds += host_seconds(machine, op, direction_of(work.pass));
-    return seconds;
-  }
   const bool drives_members = axis == Axis::tensor && members > 1 && machine.trainer.host_driven_collectives &&
-                              work.kind == WorkKind::wire_collective;
-  return constants.host_kernel + (drives_members ? members * constants.host_member : 0);
+                              kind == WorkKind::wire_collective;
+  return constants.whole * (constants.host_kernel + (drives_members ? members * constants.host_member : 0));
+}
+
+double host_seconds(const TaskGraph& graph, const Work& work, int members, Axis axis, const Machine& machine) {
+  if (work.kind != WorkKind::segment) return host_seconds(work.kind, members, axis, machine);
+  if (!has_host(machine)) return 0;
+  double seconds = 0;
+  for (const Operator& op : graph.operators_run_by(work)) seconds += host_seconds(machine, op, direction_of(work.pass));
+  return machine.constants.whole * seconds;
 }
 
 HostIssue host_issue_of(const TaskGraph& graph, const Cluster& cluster) {
   HostIssue issue;
-  const auto launches = [](const NodeGroup& group) {
-    return group.machine.trained && !group.machine.trainer.cuda_graphs && group.machine.constants.host_kernel > 0;
-  };
+  const auto launches = [](const NodeGroup& group) { return has_host(group.machine); };
   if (std::none_of(cluster.groups.begin(), cluster.groups.end(), launches)) return issue;
   std::vector<std::vector<HostIssue::Share>> shares(graph.tasks.size());
   std::vector<double> known(graph.works.size() * cluster.groups.size(), -1);
   std::vector<int> group_of_rank;
   for (int rank = 0; rank < rank_count(graph.step.layout); ++rank)
     group_of_rank.push_back(place_of(cluster, rank).group);
-  issue.tail.assign(group_of_rank.size(), 0);
+  issue.hosts.resize(group_of_rank.size());
+  issue.synchronisations = graph.window;
+  std::vector<std::uint16_t> since(group_of_rank.size(), 0);
   for (const TaskId id : graph.order) {
     const Task& task = graph.tasks[id];
     const auto seconds_on = [&](std::int32_t rank) {
@@ -216,15 +234,15 @@ HostIssue host_issue_of(const TaskGraph& graph, const Cluster& cluster) {
     };
     for (const std::int32_t rank : members_of(graph, id)) {
       if (!is_lowered(graph, rank)) continue;
-      double& issued = issue.tail[rank];
-      if (task.kind == TaskKind::optimizer) {
-        shares[id].push_back({rank, issued, seconds_on(rank)});
-        issued = seconds_on(rank);
-        continue;
+      double& issued = issue.hosts[rank].tail;
+      HostIssue::Share share{rank, since[rank], false, issued, 0};
+      if (task.kind == TaskKind::optimizer && since[rank] <= task.step) {
+        share.waits = issue.hosts[rank].waits = true;
+        ++since[rank];
+        issued = 0;
       }
-      const double before = issued;
-      issued += seconds_on(rank);
-      shares[id].push_back({rank, before, issued});
+      share.after = issued += seconds_on(rank);
+      shares[id].push_back(share);
     }
   }
   issue.begin.push_back(0);
@@ -257,9 +275,8 @@ Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
     const Task& task = graph.tasks[id];
     const Work& work = graph.work(task);
     if (task.communicator != none) {
-      if (is_priced_with_others(graph, work, cluster)) continue;
       const auto c = static_cast<std::size_t>(task.communicator);
-      durations[id] = message_seconds(as_sent(graph, work, paths[c]),
+      durations[id] = message_seconds(as_sent(graph.step.layout, work, paths[c]),
                                       static_cast<int>(graph.communicators[c].ranks.size()), paths[c]) +
                       seconds_before(work, graph.communicators[c], cluster);
       continue;

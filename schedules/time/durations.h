@@ -18,21 +18,21 @@ double message_seconds(const Work& work, int members, double latency, double ban
 double message_seconds(const Work& work, int members, const LinkPath& path);
 
 // Seconds of what members do to a message before they send it: around a ring, they add their own gradient to it. The
-// slowest member counts. 0 where Cluster::message_costs include it.
+// slowest member counts.
 double seconds_before(const Work& work, const Communicator& communicator, const Cluster& cluster);
-
-// True if Cluster::message_costs price it together with others. A trainer's measured costs of its tensor group's
-// messages include its layers' gathers for weight gradients; these then take no time of their own.
-bool is_priced_with_others(const TaskGraph& graph, const Work& work, const Cluster& cluster);
 
 // What a trainer sends of a message: Megatron cuts one between stages by tensor rank and joins it in the node; some
 // trainers all-reduce gradients of which they need a part.
-Work as_sent(const TaskGraph& graph, const Work& work, const LinkPath& path);
+Work as_sent(const Layout& layout, const Work& work, const LinkPath& path);
 // Messages for one of the graph's: a trainer that reduces each tensor by itself has one for each of a layer's.
 int messages_for(const Work& work, const LinkPath& path);
 
+// The host launches kernels one by one.
+bool has_host(const Machine& machine);
 // Seconds of a rank's host for a work: its launches, and what it does itself for the members of a tensor group.
 double host_seconds(const TaskGraph& graph, const Work& work, int members, Axis axis, const Machine& machine);
+// The same for any work but a segment.
+double host_seconds(WorkKind kind, int members, Axis axis, const Machine& machine);
 
 // Compute tasks and the messages of data parallelism behind which they run: such a message takes a share of its time
 // (StepConstants::exposed) from the next task of each member.
@@ -48,8 +48,8 @@ Durations durations_of(const TaskGraph& graph, const Cluster& cluster);
 // When the hosts issue the tasks of a graph that has its global order.
 HostIssue host_issue_of(const TaskGraph& graph, const Cluster& cluster);
 
-// Returns durations_of with the hosts' issue, and sets the graph's global order. The order is that of the cluster without degradation,
-// because ranks run in an order that was made without slow GPUs and ports.
+// Returns durations_of with the hosts' issue, and sets the graph's global order. The order is that of the cluster
+// without degradation, because ranks run in an order that was made without slow GPUs and ports.
 Durations order_and_price(TaskGraph& graph, const Cluster& cluster);
 
 }  // namespace slipway::schedules

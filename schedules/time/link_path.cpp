@@ -12,8 +12,8 @@
 namespace slipway::schedules {
 namespace {
 
-// Links from rank a to rank b. `sound`: as if no port were slow and no pair of nodes weak.
-Links way_between(const Cluster& cluster, int a, int b, bool sound = false) {
+// Links from rank a to rank b.
+Links way_between(const Cluster& cluster, int a, int b) {
   thread_local Route route;
   const int index = fabric_between(cluster, a, b);
   const Fabric& fabric = cluster.fabrics[index];
@@ -26,7 +26,7 @@ Links way_between(const Cluster& cluster, int a, int b, bool sound = false) {
   if (fabric.topology == nullptr && cluster.degradation.ports.empty() && cluster.weak_pairs.empty())
     return {fabric.latency, fabric.bandwidth};
   find_route(cluster, index, a, b, route);
-  return {route.latency, sound ? route.healthy : narrowest(route)};
+  return {route.latency, narrowest(route)};
 }
 
 void take_slower(Links& slowest, const Links& links) {
@@ -36,11 +36,11 @@ void take_slower(Links& slowest, const Links& links) {
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 
-LinkPath ring_path(const Cluster& cluster, const std::vector<std::int32_t>& ranks, bool sound = false) {
+LinkPath ring_path(const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
   Links slowest{0, unbounded};
   LinkPath path;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    take_slower(slowest, way_between(cluster, ranks[i], ranks[(i + 1) % ranks.size()], sound));
+    take_slower(slowest, way_between(cluster, ranks[i], ranks[(i + 1) % ranks.size()]));
     const Machine& machine = cluster.groups[place_of(cluster, ranks[i]).group].machine;
     if (machine.reduce_bandwidth > 0 &&
         (path.reduce_bandwidth == 0 || machine.reduce_bandwidth < path.reduce_bandwidth)) {
@@ -113,16 +113,16 @@ const CollectiveConstants* nccl_of(const LinkPath& path, Collective collective) 
   return gather ? &*gather : nullptr;
 }
 
-// `span` with what a collective reaches of a port inside a node.
-Span as_measured(const LinkPath& path, Collective collective) {
-  Span span = path.span;
-  // The other GPUs of a node use their ports at the same time: each has its share.
-  if (span.nodes > 1) span.between.bandwidth *= std::min(1.0, span.per_node * path.port_share / span.rails);
-  if (const CollectiveConstants* nccl = nccl_of(path, collective)) {
-    span.inside.bandwidth *= nccl->share;
-    span.inside.latency = collective == Collective::all_reduce ? nccl->hop / 2 : nccl->hop;
+// GPUs that share a port of the network with this one, and have ranks.
+int gpus_on_port(const Cluster& cluster, const Fabric& network, const Place& place) {
+  const int most = std::min(std::max(1, network.gpus_per_port), cluster.groups[place.group].gpus_per_node);
+  if (most == 1 || cluster.gpu_of_rank.empty()) return most;
+  std::set<int> gpus;
+  for (std::size_t rank = 0; rank < cluster.gpu_of_rank.size(); ++rank) {
+    const Place other = place_of(cluster, static_cast<int>(rank));
+    if (other.node == place.node && other.gpu / most == place.gpu / most) gpus.insert(other.gpu);
   }
-  return span;
+  return static_cast<int>(gpus.size());
 }
 
 void take_starts(LinkPath& path, const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
@@ -135,7 +135,7 @@ void take_starts(LinkPath& path, const Cluster& cluster, const std::vector<std::
   path.start = inside ? constants.node_start : constants.network_start;
   if (!inside) {
     const Fabric& network = cluster.fabrics[fabric_between(cluster, ranks.front(), ranks.back())];
-    path.port_share = 1.0 / std::max(1, network.gpus_per_port);
+    path.port_share = 1.0 / gpus_on_port(cluster, network, place_of(cluster, ranks.front()));
     path.neighbours.bandwidth *= path.port_share, path.bandwidth *= path.port_share;
   }
 }
@@ -144,18 +144,14 @@ void take_starts(LinkPath& path, const Cluster& cluster, const std::vector<std::
 // bandwidth.
 void take_mesh(LinkPath& path, const Cluster& cluster, const Communicator& communicator) {
   const auto& ranks = communicator.ranks;
-  if (ranks.size() < 2 || cluster.message_costs[static_cast<std::size_t>(communicator.axis)].bandwidth > 0) return;
+  if (ranks.size() < 2) return;
   const Place first = place_of(cluster, ranks.front());
   for (const std::int32_t rank : ranks)
     if (place_of(cluster, rank).node != first.node) return;
   const NodeGroup& nodes = cluster.groups[first.group];
   const Fabric& fabric = cluster.fabrics[fabric_between(cluster, ranks[0], ranks[1])];
-  const Machine& machine = nodes.machine;
-  const Link& link = machine.node_link;
-  const double own = link.bandwidth * (machine.trained ? machine.constants.node_share : link.efficiency);
   const double share = node_share(nodes, static_cast<int>(ranks.size()));
-  if (share >= 1 || fabric.scope != Fabric::Scope::node || fabric.topology != nullptr || fabric.bandwidth != own)
-    return;
+  if (share >= 1 || fabric.scope != Fabric::Scope::node || fabric.topology != nullptr || fabric.own) return;
   path.weight /= share;
   for (double* bandwidth : {&path.bandwidth, &path.neighbours.bandwidth, &path.span.inside.bandwidth})
     *bandwidth *= share;
@@ -165,17 +161,7 @@ LinkPath switched_path_of(const Cluster& cluster, const Communicator& communicat
   const auto& ranks = communicator.ranks;
   LinkPath path = ring_path(cluster, ranks);
   take_starts(path, cluster, ranks);
-  const std::size_t axis = static_cast<std::size_t>(communicator.axis);
-  const MessageCost& cost = cluster.message_costs[axis];
-  if (cost.bandwidth > 0 && ranks.size() > 1) {
-    const double healthy = ring_path(cluster, ranks, true).bandwidth;
-    path.weight = healthy / cost.bandwidth;
-    path.latency = cost.latency;
-    path.bandwidth = cost.bandwidth * (path.bandwidth / healthy);  // as slow as the links
-    path.neighbours = {path.latency, path.bandwidth};
-    return path;
-  }
-  const Algorithm wanted = cluster.algorithms[axis];
+  const Algorithm wanted = cluster.algorithms[static_cast<std::size_t>(communicator.axis)];
   if (wanted == Algorithm::ring || communicator.axis == Axis::pipeline || ranks.size() < 2) return path;
   if (const auto span = span_of(cluster, communicator)) take_algorithm(path, wanted, *span);
   return path;
@@ -189,10 +175,21 @@ LinkPath path_of(const Cluster& cluster, const Communicator& communicator) {
   return path;
 }
 
+Span measured_span(const LinkPath& path, Collective collective) {
+  Span span = path.span;
+  // The other GPUs of a node use their ports at the same time: each has its share.
+  if (span.nodes > 1) span.between.bandwidth *= std::min(1.0, span.per_node * path.port_share / span.rails);
+  if (const CollectiveConstants* nccl = nccl_of(path, collective)) {
+    span.inside.bandwidth *= nccl->share;
+    span.inside.latency = collective == Collective::all_reduce ? nccl->hop / 2 : nccl->hop;
+  }
+  return span;
+}
+
 Links links_of(const LinkPath& path, Collective collective, Algorithm algorithm) {
   if (collective == Collective::shift) return path.neighbours;
   if (path.measured != nullptr && path.span.members() > 1 && algorithm != Algorithm::ring) {
-    const Span span = as_measured(path, collective);
+    const Span span = measured_span(path, collective);
     if (algorithm == Algorithm::tree) return as_ring(algorithm, span);
     return collective == Collective::all_to_all ? pairwise_as_ring(span) : as_ring(algorithm, span);
   }

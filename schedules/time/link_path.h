@@ -8,7 +8,6 @@
 //
 // GPUs with measured collectives: inside a node, a collective takes launch + hops + what its members copy + the filling of
 // the ring beside the bytes over a port; between nodes, each message has a start and each further node a hop.
-// Cluster::message_costs (measured costs of a trainer's messages) override all of them.
 // Guarded by tests/sim/algorithm_test.cpp.
 #pragma once
 
@@ -22,8 +21,7 @@ namespace slipway::schedules {
 
 struct LinkPath {
   double latency = 0, bandwidth = 0, reduce_bandwidth = 0;  // s, bytes/s, bytes/s
-  double weight = 1;  // bytes that a port is busy with for each byte of a message: more than 1 where
-                      // messages of this axis cost more than their fabric
+  double weight = 1;  // bytes that a port is busy with for each byte of a message: more than 1 without a switch
   Algorithm algorithm = Algorithm::ring;  // of latency and bandwidth; never nccl
   bool chooses = false;                   // nccl: all-reduces by `tree` where they take less
   Links tree{};                           // for an all-reduce by trees; bandwidth 0: not available
@@ -32,6 +30,7 @@ struct LinkPath {
   double start = 0;                       // seconds of a message beside its rounds and bytes
   double port_share = 1;                  // of a port to other nodes, for each GPU of a node
   const Machine* measured = nullptr;      // its GPUs, where collectives are priced by measured ones (kernels.h)
+  bool operator==(const LinkPath&) const = default;
 };
 
 // Throws std::invalid_argument when two neighbours share no fabric, or one without a bandwidth.
@@ -42,6 +41,8 @@ std::optional<Span> span_of(const Cluster& cluster, const Communicator& communic
 // The algorithm that a message takes, and its seconds without contention. `bytes` as in ring_seconds.
 Algorithm algorithm_of(const LinkPath& path, Collective collective, int members, double bytes);
 Links links_of(const LinkPath& path, Collective collective, Algorithm algorithm);
+// The members' span, with what this collective reaches of their links where it is priced by measured ones.
+Span measured_span(const LinkPath& path, Collective collective);
 // Seconds of a message before its rounds and bytes.
 double start_seconds(const LinkPath& path, Collective collective, int members, double bytes);
 double collective_seconds(const LinkPath& path, Collective collective, int members, double bytes);

@@ -8,6 +8,35 @@
 
 namespace slipway::schedules {
 
+Hosts::Hosts(const HostIssue& issue, int steps) : issue_(issue) {
+  if (issue.empty()) return;
+  constexpr double unknown = -1;
+  const std::size_t ranks = issue.hosts.size();
+  const auto count = static_cast<std::size_t>(steps * issue.synchronisations + 1);
+  dates_.assign(count * ranks, unknown);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    dates_[rank] = 0;
+    if (issue.hosts[rank].waits) continue;
+    for (std::size_t at = 1; at < count; ++at)  // step after step without a stop
+      dates_[at * ranks + rank] =
+          static_cast<double>(std::max(1, static_cast<int>(at) / issue.synchronisations) - 1) * issue.hosts[rank].tail;
+  }
+}
+
+std::int32_t Hosts::awaited(std::size_t step, TaskId task) const {
+  if (!empty())
+    for (const HostIssue::Share& share : issue_.of(task))
+      if (dates_[place_of(step, share.rank, share.since)] < 0) return share.rank;
+  return none;
+}
+
+std::int32_t Hosts::begin(std::size_t step, TaskId task, double date) {
+  if (!empty())
+    for (const HostIssue::Share& share : issue_.of(task))
+      if (share.waits) return dates_[place_of(step, share.rank, share.since + 1)] = date, share.rank;
+  return none;
+}
+
 Timeline replay(const TaskGraph& graph, const Durations& durations, int steps) {
   const std::size_t count = graph.tasks.size();
   Timeline timeline;
@@ -17,21 +46,21 @@ Timeline replay(const TaskGraph& graph, const Durations& durations, int steps) {
   std::vector<double> rank_free(rank_count(graph.step.layout), 0);
   std::vector<double> communicator_free(graph.communicators.size(), 0);
   std::vector<double> carried(count, 0);  // earliest start that the previous step allows
-  Hosts hosts(durations.host, rank_free.size());
-  for (std::size_t base = 0; base < timeline.start.size(); base += count) {
+  Hosts hosts(durations.host, steps);
+  for (std::size_t step = 0; step < static_cast<std::size_t>(steps); ++step) {
+    const std::size_t base = step * count;
     for (const TaskId id : graph.order) {
       const Task& task = graph.tasks[id];
       double& free = task.communicator == none ? rank_free[task.rank] : communicator_free[task.communicator];
       double start = std::max(free, carried[id]);
       for (const TaskId before : graph.predecessors[id]) start = std::max(start, timeline.end[base + before]);
       const bool is_message = task.communicator != none;
-      start = std::max(start, hosts.start(id, is_message));
+      start = std::max(start, hosts.start(step, id, is_message));
       timeline.start[base + id] = start;
-      if (task.kind == TaskKind::optimizer) hosts.synchronise(task.rank, start);
+      hosts.begin(step, id, start);
       free = timeline.end[base + id] =
-          is_message ? start + durations[id] : std::max(start + durations[id], hosts.end(id));
+          is_message ? start + durations[id] : std::max(start + durations[id], hosts.end(step, id));
     }
-    hosts.next_step();
     for (const auto& [before, after] : graph.carried) {
       carried[after] = std::max(carried[after], timeline.end[base + before]);
     }

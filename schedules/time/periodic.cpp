@@ -118,7 +118,8 @@ std::optional<Repeating> repeating_part(const TaskGraph& graph, const std::vecto
 
 class Comparison {
  public:
-  Comparison(const TaskGraph& graph, const std::vector<Lane>& lanes, int period) : graph_(graph) {
+  Comparison(const TaskGraph& graph, const HostIssue& host, const std::vector<Lane>& lanes, int period)
+      : graph_(graph), host_(host) {
     std::vector<bool> seen(graph.communicators.size());
     for (const Lane& lane : lanes) {
       if (lane.communicator != none) {  // the lanes of its members hold the same tasks
@@ -151,6 +152,7 @@ class Comparison {
     }
     if (period_s == 0) period_s = here_s;
     if (!(period_s > 0) || std::abs(here_s - period_s) > same_share * period_s) return std::nullopt;
+    if (longest_issue() > (1 + same_share) * period_s) return std::nullopt;
     result.compute.resize(graph_.compute_order.size());
     for (std::size_t i = 0; i < parts_.size(); ++i)
       if (!repeats(parts_[i], start, end, period_s, ranks_[i], result)) return std::nullopt;
@@ -178,16 +180,30 @@ class Comparison {
     return false;  // it began to repeat too late to be compared
   }
 
+  // Seconds that the slowest host takes to issue a period. One that takes longer than the device has a lead only until
+  // that is used up; then it makes the period longer.
+  double longest_issue() const {
+    double longest = 0;
+    if (host_.empty()) return 0;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      if (ranks_[i] == none) continue;
+      const TaskId last = (*parts_[i].tasks)[parts_[i].last - 1], twin = parts_[i].twin(parts_[i].last - 1);
+      longest = std::max(longest, host_.of(twin).front().before - host_.of(last).front().before);
+    }
+    return longest;
+  }
+
   const TaskGraph& graph_;
+  const HostIssue& host_;
   std::vector<Repeating> parts_;
   std::vector<std::int32_t> ranks_;  // per part: the rank of a compute lane, or none
   bool complete_ = true;
 };
 
 // Returns a state only if all steps repeat every `period` micro-batches.
-std::optional<PeriodicTimeline> repeating(const TaskGraph& graph, const std::vector<Lane>& lanes, int period,
-                                          const Timeline& timeline) {
-  const Comparison comparison(graph, lanes, period);
+std::optional<PeriodicTimeline> repeating(const TaskGraph& graph, const HostIssue& host, const std::vector<Lane>& lanes,
+                                          int period, const Timeline& timeline) {
+  const Comparison comparison(graph, host, lanes, period);
   PeriodicTimeline state;
   state.micro_batches = period;
   for (int step = 0; step < timeline.steps; ++step) {
@@ -206,7 +222,7 @@ std::optional<PeriodicTimeline> periodic_timeline(const TaskGraph& graph, const 
   const auto in_some_period = [&](const Timeline& of) {
     std::optional<PeriodicTimeline> state;
     for (int times = 1; times <= 4 && !state; ++times) {
-      state = repeating(graph, lanes, times * actions.period, of);
+      state = repeating(graph, durations.host, lanes, times * actions.period, of);
       if (state) state->left_out = actions.left_out / times;
     }
     return state;

@@ -42,6 +42,7 @@ std::optional<PeriodicActions> periodic_actions(const ActionLists& lists, int mi
 // What the machine does from T on depends only on what it did in that last period, and the same would follow from
 // T − period_s. So with one more period of the schedule, everything after T is period_s later; by induction for any
 // number. Where a shared flow or a slowly filling queue breaks the period, dates do not repeat and there is no result.
+// Nor is there one where a host takes longer to issue a period than the period itself: its lead would be used up later.
 // Guarded by tests/scenarios/simulated_step_test.cpp: periodic steps against whole ones.
 
 struct PeriodicTimeline {

@@ -48,22 +48,6 @@ TEST(OperatorCost, OfAGemmWithFewRowsIsBoundByReadingTheWeights) {
   EXPECT_DOUBLE_EQ(operator_seconds(plain_machine(), down, Direction::forward), bytes / 1e12);
 }
 
-TEST(OperatorCost, FollowsThePaceOfItsPartOfTheModel) {
-  Machine machine = plain_machine();
-  machine.layer_pace = {2, 3};
-  machine.head_pace = {5, 7};
-  const auto factor = [&](OpKind kind, Direction direction) {
-    const Operator op = operator_of(kind);
-    return operator_seconds(machine, op, direction) / operator_seconds(plain_machine(), op, direction);
-  };
-  EXPECT_DOUBLE_EQ(factor(OpKind::down, Direction::forward), 2);
-  EXPECT_DOUBLE_EQ(factor(OpKind::down, Direction::weight_grad), 3);
-  EXPECT_DOUBLE_EQ(factor(OpKind::attention, Direction::backward), 3);
-  EXPECT_DOUBLE_EQ(factor(OpKind::loss, Direction::forward), 5);
-  EXPECT_DOUBLE_EQ(factor(OpKind::logits, Direction::backward), 7);
-  EXPECT_DOUBLE_EQ(factor(OpKind::embed, Direction::forward), 1);
-}
-
 TEST(OperatorCost, OfBackwardIsTheSumOfBothGradients) {
   Machine machine = plain_machine();
   machine.launch_overhead = 5e-6;

@@ -34,7 +34,7 @@ StepConstants plain() {
 }
 
 Cluster trained_by(const TrainerFacts& facts, const StepConstants& constants) {
-  return trained(measured_cluster(), facts, [&](const Machine&) { return constants; }, {});
+  return trained(measured_cluster(), facts, [&](const Machine&) { return constants; });
 }
 
 Operator product(std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -57,6 +57,7 @@ TEST(TrainedCluster, AProductTakesItsKernelAtTheTrainersShare) {
 
 TEST(TrainedCluster, AWeightGradientAlsoAddsToTheSumOfGradients) {
   TrainerFacts facts;
+  facts.accumulate_bytes = 0;
   const Operator op = product(1000, 2000, 3000);
   const double without = operator_seconds(trained_by(facts, plain()).groups[0].machine, op, Direction::weight_grad);
   facts.accumulate_bytes = 10;
@@ -87,19 +88,30 @@ TEST(TrainedCluster, PortsGetTheSharesOfTheConstants) {
   EXPECT_DOUBLE_EQ(cluster.fabrics[1].latency, 1e-5);
 }
 
+TEST(TrainedCluster, FabricsAndAlgorithmsOfOnesOwnStayAndOthersAreNccls) {
+  Cluster cluster = measured_cluster();
+  const auto trained_now = [&] { return trained(cluster, {}, [](const Machine&) { return book_constants(); }); };
+  EXPECT_EQ(trained_now().algorithms[static_cast<std::size_t>(Axis::data)], Algorithm::nccl);
+  cluster.own_algorithms = true;
+  cluster.fabrics[1].own = true;
+  EXPECT_EQ(trained_now().algorithms, cluster.algorithms);
+  EXPECT_EQ(trained_now().fabrics[1].bandwidth, cluster.fabrics[1].bandwidth);
+  EXPECT_NE(trained_now().fabrics[0].bandwidth, cluster.fabrics[0].bandwidth);
+}
+
 TEST(TrainedCluster, AppliedTwiceIsAppliedOnce) {
   StepConstants constants = plain();
   constants.node_share = 0.5, constants.fixed = 0.02;
   const Cluster once = trained_by({}, constants);
-  const Cluster twice = trained(once, {}, [&](const Machine&) { return constants; }, {});
+  const Cluster twice = trained(once, {}, [&](const Machine&) { return constants; });
   EXPECT_EQ(twice.fabrics[0].bandwidth, once.fabrics[0].bandwidth);
-  EXPECT_EQ(twice.groups[0].machine.step_overhead, once.groups[0].machine.step_overhead);
+  EXPECT_EQ(twice.groups[0].machine.constants.fixed, 0.02);
 }
 
 TEST(TrainedCluster, AMachineWithoutMeasuredKernelsStaysAsItIs) {
   Cluster cluster = measured_cluster();
   cluster.groups[0].machine.kernels = {};
-  const Cluster same = trained(cluster, {}, [](const Machine&) { return book_constants(); }, {});
+  const Cluster same = trained(cluster, {}, [](const Machine&) { return book_constants(); });
   EXPECT_FALSE(same.groups[0].machine.trained);
   EXPECT_EQ(same.fabrics[0].bandwidth, cluster.fabrics[0].bandwidth);
 }

@@ -42,7 +42,9 @@ TEST(EmbeddedFiles, ModelsAreTheSourceTreesByteForByte) { expect_same(embedded_m
 
 TEST(EmbeddedFiles, MemoryConstantsAreTheSourceTreesByteForByte) { expect_same(embedded_memory(), "models/memory"); }
 
-TEST(EmbeddedFiles, StacksAreTheSourceTreesByteForByte) { expect_same(embedded_stacks(), "models/trainers"); }
+TEST(EmbeddedFiles, TrainersAreTheSourceTreesByteForByte) { expect_same(embedded_trainers(), "models/trainers"); }
+
+TEST(EmbeddedFiles, ConstantsAreTheSourceTreesByteForByte) { expect_same(embedded_constants(), "models/machine"); }
 
 TEST(EmbeddedFiles, TablesAreThoseOfTheStudyFoldersByteForByte) {
   EXPECT_FALSE(embedded_tables().empty());

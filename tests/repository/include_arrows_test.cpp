@@ -19,11 +19,11 @@ namespace {
 
 // The rooms of each folder. A room may include only those before it, so there is no circle.
 const std::map<std::string, std::vector<std::string>> rooms = {
-    {"models", {"model", "trace", "machine", "memory", "training", "trainers", "fit"}},
+    {"models", {"model", "trace", "machine", "memory", "training", "fit"}},
     {"schedules", {"step", "rules", "catalogue", "graph", "lower", "time", "memory", "bound", "draw", "check", "fill"}},
     {"sim", {}},
     {"exec", {"run", "process", "files", "lanes", "transport", "operators", "rank"}},
-    {"scenarios", {"files", "language", "tables",  "answers",  "basis",     "step",   "command_line",
+    {"scenarios", {"files", "language", "answers", "step",     "tables",    "basis",  "command_line",
                    "list",  "show",     "goodput", "simulate", "compare",   "memory", "growth",
                    "plan",  "execute",  "lower",   "kernels",  "calibrate", "study",  "validate"}},
 };
@@ -70,7 +70,8 @@ struct Library {
 const std::map<std::string, Library> libraries = {
     {"Eigen", {std::regex("(unsupported/)?Eigen/.*"), {"models/fit"}}},
     {"Boost.Program_options", {std::regex("boost/program_options.*"), {"scenarios"}}},
-    {"Boost.Graph", {std::regex("boost/(?!program_options).*"), {"schedules/check"}}},
+    {"Boost.Graph", {std::regex("boost/(?!program_options|math/).*"), {"schedules/check"}}},
+    {"Boost.Math", {std::regex("boost/math/.*"), {"models/fit/pooled_fit.cpp"}}},
     {"SimGrid", {std::regex("(simgrid|xbt|smpi)[./].*"), {"sim"}}},
     {"LibTorch", {std::regex("(ATen|torch|c10|caffe2)/.*"), {"exec"}}},
     {"CUDA and NCCL", {std::regex("(cuda|nccl|cublas|cudnn|nv)[^/]*\\.h|nvtx3/.*"), {"exec"}}},

@@ -1,14 +1,14 @@
-// The basis of a prediction's times: printed with the answer, and equal to docs/accuracy.md and the published tables.
+// The basis of a prediction's times: printed with the answer, and equal to the published tables.
 #include "scenarios/basis/basis.h"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 
 #include "scenarios/tables/csv.h"
 #include "tests/support/command_test.h"
@@ -16,7 +16,6 @@
 namespace slipway::test {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -37,22 +36,34 @@ nlohmann::json summary(std::vector<std::string> settings) {
   return nlohmann::json::parse(slipway_with(args).out);
 }
 
-TEST(Basis, BookValuesSayHowFarOffTheyAreAndWhoWasFittedOnThisMachine) {
-  EXPECT_THAT(simulated({}),
-              HasSubstr("No trainer's pace: book values of the hardware, on average 5 to 42 % off "
-                        "published runs, mostly too fast.\nTrainers fitted on this machine, for cluster.stack: "));
-  // From the files themselves: those with a section of this machine below `time:`.
-  std::vector<std::string> fitted;
-  for (const auto& entry : std::filesystem::directory_iterator(root + "/models/trainers")) {
-    const std::string text = text_of(entry.path().string());
-    if (text.substr(0, text.find("\nmemory:")).find("\n  h100-80gb:") != std::string::npos)
-      fitted.push_back(entry.path().stem().string());
+// The trainers of a published table's measured runs on a machine.
+std::set<std::string> trainers_measured_on(const std::string& machine) {
+  std::set<std::string> trainers;
+  for (const auto& entry : std::filesystem::directory_iterator(root + "/scenarios/studies")) {
+    std::ifstream in(entry.path() / "runs.csv");
+    if (!in) continue;
+    const CsvTable table = read_csv(in, "runs.csv");
+    const auto column = [&](const char* name) {
+      return static_cast<std::size_t>(std::find(table.header.begin(), table.header.end(), name) - table.header.begin());
+    };
+    for (const CsvRow& row : table.rows)
+      if (row.fields.at(column("machine")) == machine && row.fields.at(column("status")) == "ok")
+        trainers.insert(row.fields.at(column("trainer")));
   }
-  std::sort(fitted.begin(), fitted.end());
-  const auto json = summary({});
-  EXPECT_EQ(json["basis"], "book");
-  EXPECT_EQ(json["fitted_stacks"].get<std::vector<std::string>>(), fitted);
-  EXPECT_EQ(json["book_error"].get<std::vector<double>>(), (std::vector<double>{0.05, 0.42}));
+  return trainers;
+}
+
+TEST(Basis, WithoutATrainerItSaysThatGenericIsMeantAndWhoHasPublishedRunsOnThisMachine) {
+  EXPECT_THAT(simulated({}),
+              HasSubstr("No trainer is named (cluster.trainer): priced as generic trains. What yours has "
+                        "of its own is unknown.\nTrainers with published runs on this machine: "
+                        "llm-foundry, nanotron.\n"));
+  EXPECT_THAT(simulated({"cluster.machine=h200"}), Not(HasSubstr("with published runs on this machine")));
+  for (const std::string machine : {"h100-80gb", "a100-80gb", "h100-94gb", "h200"}) {
+    const auto json = summary({"cluster.machine=" + machine});
+    EXPECT_EQ(json["basis"], "generic");
+    EXPECT_EQ(json["fitted_trainers"].get<std::set<std::string>>(), trainers_measured_on(machine)) << machine;
+  }
 }
 
 TEST(Basis, AProfileOfAFileIsNamedWithItsSourceOrWithThatItHasNone) {
@@ -70,11 +81,13 @@ TEST(Basis, AProfileOfAFileIsNamedWithItsSourceOrWithThatItHasNone) {
   EXPECT_THAT(simulated_on("unsourced.yaml", "\n"), HasSubstr("/unsourced.yaml: its numbers have no stated source"));
 }
 
-TEST(Basis, AStackOfAFileIsNamedByIt) {
+TEST(Basis, ATrainerOfAFileIsNamedByItAndItsRunsAreUnknown) {
   const std::string file = testing::TempDir() + "nanotron.yaml";
   std::ofstream(file) << text_of(root + "/models/trainers/nanotron.yaml");
-  EXPECT_THAT(simulated({"cluster.stack=" + file}), HasSubstr("; at the pace of nanotron by " + file));
-  EXPECT_THAT(simulated({"cluster.stack=nanotron"}), Not(HasSubstr("nanotron by")));
+  const std::string text = simulated({"cluster.trainer=" + file, "layout.zero=3"});
+  EXPECT_THAT(text, HasSubstr("; as nanotron of " + file + " trains"));
+  EXPECT_THAT(text, Not(HasSubstr("Outside the runs")));
+  EXPECT_THAT(simulated({"cluster.trainer=nanotron"}), Not(HasSubstr("nanotron of")));
 }
 
 TEST(Basis, TimesOfABlockTableAreNamedOnWhateverMachine) {
@@ -84,80 +97,60 @@ TEST(Basis, TimesOfABlockTableAreNamedOnWhateverMachine) {
   EXPECT_THAT(text, HasSubstr("P100"));
 }
 
-// The column "by book values" of docs/accuracy.md holds means and medians: "15.2 / 14.3 %", "5.1 / 3.8 %; 16.0 / 15.4
-// %".
-TEST(Basis, TheErrorOfBookValuesIsTheOneOfTheReadmesTable) {
-  const std::string readme = text_of(root + "/docs/accuracy.md");
-  EXPECT_THAT(std::regex_replace(readme, std::regex("\\s+"), " "), HasSubstr(book_error_text()));
-  std::istringstream lines(readme.substr(readme.find("| by book values |")));
-  double least = 100, most = 0;
-  std::string line;
-  std::getline(lines, line), std::getline(lines, line);
-  while (std::getline(lines, line) && line.starts_with('|')) {
-    const std::string cell = line.substr(line.find_last_of('|', line.size() - 2));
-    const std::regex mean("([0-9.]+) / [0-9.]+ %");
-    for (std::sregex_iterator at(cell.begin(), cell.end(), mean), end; at != end; ++at) {
-      least = std::min(least, std::stod((*at)[1])), most = std::max(most, std::stod((*at)[1]));
-    }
-  }
-  EXPECT_EQ(std::lround(least), book_error.least_percent);
-  EXPECT_EQ(std::lround(most), book_error.most_percent);
+TEST(Basis, ATrainerThatNobodyTimedOnTheMachineIsPricedAndTheMachineNamed) {
+  const std::string text = simulated({"cluster.trainer=aa-scaling"});
+  EXPECT_THAT(text, HasSubstr("None of the fitted runs is of aa-scaling on h100-80gb: "));
+  const auto json = summary({"cluster.trainer=aa-scaling"});
+  EXPECT_EQ(json["basis"], "aa-scaling");
+  EXPECT_EQ(json["not_seen"], "h100-80gb");
+  EXPECT_EQ(json["outside_fit"], nlohmann::json::array());
+  EXPECT_EQ(summary({"cluster.trainer=nanotron"})["not_seen"], "");
+  EXPECT_EQ(summary({})["not_seen"], "h100-80gb");
 }
 
-TEST(Basis, TheLeastErrorIsWhatValidateSaysOfBookValues) {
-  const Answer answer =
-      slipway_with({"validate", root + "/scenarios/studies/fujii-2024/runs.csv", "--engine", "book", "--json"});
-  ASSERT_EQ(answer.status, status_done) << answer.err;
-  const auto json = nlohmann::json::parse(answer.out);
-  EXPECT_EQ(json["priced_by"], "book");
-  EXPECT_EQ(std::lround(json["machines"]["h100-94gb"]["mape"].get<double>()), book_error.least_percent);
+TEST(Basis, OnAProfileOfSharesOfPeakNoTrainerIsMeant) {
+  EXPECT_THAT(simulated({}, tiny), Not(HasSubstr("No trainer is named")));
 }
 
-TEST(Basis, AStackThatNobodyTimedOnTheMachineIsBookValuesToo) {
-  EXPECT_THAT(simulated({"cluster.stack=aa-scaling"}), HasSubstr("book values of the hardware"));
+TEST(Basis, ATrainerWithoutRunsIsComparedWithAllOfTheMachine) {
+  const std::string text = simulated({"schedule.name=zb-h1"});
+  EXPECT_THAT(text, HasSubstr("Outside the runs published on h100-80gb: schedule zb-h1 (fitted: 1f1b)"));
+  EXPECT_THAT(simulated({"schedule.name=zb-h1", "cluster.machine=b200"}),
+              HasSubstr("Outside the runs published: schedule zb-h1 (fitted: 1f1b)"));
 }
 
-TEST(Basis, AProfileOfTheUsersOwnIsNoBookValue) { EXPECT_THAT(simulated({}, tiny), Not(HasSubstr("book values"))); }
+// Without measured kernels a trainer's facts price nothing: a profile of one's own says all.
+TEST(Basis, ATrainerOnAMachineWithoutMeasuredKernelsIsNoBasisOfTimes) {
+  std::vector<std::string> args{"simulate", tiny, "--set", "cluster.trainer=nanotron", "--json"};
+  const auto json = nlohmann::json::parse(slipway_with(args).out);
+  EXPECT_EQ(json["basis"], "profile");
+  EXPECT_FALSE(json.contains("not_seen"));
+}
 
 // LLM Foundry's tables are of FSDP alone, as MosaicML runs it: no tensor, pipeline or context parallelism.
 TEST(Basis, ALayoutThatTheTrainerWasNeverFittedToIsNamedWithWhatItWasFittedTo) {
-  const std::string text = simulated({"cluster.stack=llm-foundry"});
+  const std::string text = simulated({"cluster.trainer=llm-foundry"});
   EXPECT_THAT(
       text, HasSubstr("Outside the runs that llm-foundry was fitted to: tensor 8 (fitted: 1), pipeline 4 (fitted: 1)"));
-  EXPECT_THAT(
-      text,
-      HasSubstr(
-          "The formula of llm-foundry does not price: tensor parallelism, pipeline stages; such times are guesses.\n"));
-  const auto json = summary({"cluster.stack=llm-foundry"});
+  const auto json = summary({"cluster.trainer=llm-foundry"});
   EXPECT_EQ(json["basis"], "llm-foundry");
-  EXPECT_EQ(json["not_priced"], (nlohmann::json{"tensor parallelism", "pipeline stages"}));
   EXPECT_EQ(json["outside_fit"][0], (nlohmann::json{{"what", "tensor"}, {"here", 8.0}, {"least", 1.0}, {"most", 1.0}}));
 }
 
-// The Playbook's runs neither recompute nor use unfused kernels, Megatron-LM's (2021) have no context parallelism.
-// Ranges of degrees alone do not show the first two.
-TEST(Basis, WhatTheFormulaHasNoTermForAndChoicesThatNoFittedRunMadeAreNamed) {
-  const std::string text = simulated({"cluster.stack=nanotron", "schedule.recompute=full", "schedule.kernels=torch"});
-  EXPECT_THAT(text, HasSubstr("recompute full (fitted: none)"));
-  EXPECT_THAT(
-      text,
-      HasSubstr("The formula of nanotron does not price: its attention kernels (no run of the fit had them); such"));
-  EXPECT_THAT(simulated({"cluster.stack=nanotron"}), Not(HasSubstr("does not price")));
-  EXPECT_THAT(
-      simulated({"cluster.stack=nanotron", "model=qwen3-32b"}),
-      HasSubstr(
-          "does not price: norms of query and key, heads that are not hidden/heads wide; such times are guesses"));
-  EXPECT_THAT(simulated({"cluster.stack=nanotron", "schedule.name=zb-h1"}), HasSubstr("schedule zb-h1 (fitted: 1f1b)"));
-  EXPECT_THAT(
-      simulated({"cluster.stack=megatron-lm", "cluster.machine=a100-80gb", "layout.context=2", "layout.data=1"}),
-      HasSubstr("The formula of megatron-lm does not price: context parallelism, "));
+// The Playbook's runs do not recompute, Megatron-LM's (2021) all do. Ranges of degrees alone do not show that.
+TEST(Basis, ChoicesThatNoFittedRunMadeAreNamed) {
+  EXPECT_THAT(simulated({"cluster.trainer=nanotron", "schedule.recompute=full"}),
+              HasSubstr("recompute full (fitted: none)"));
+  EXPECT_THAT(simulated({"cluster.trainer=megatron-lm", "cluster.machine=a100-80gb"}),
+              HasSubstr("recompute none (fitted: full)"));
+  EXPECT_THAT(simulated({"cluster.trainer=nanotron", "schedule.name=zb-h1"}),
+              HasSubstr("schedule zb-h1 (fitted: 1f1b)"));
 }
 
-// Five commands print times and memory of a stack; each prints which of them are guesses.
+// Five commands print times and memory of a trainer; each says where they are extrapolated.
 TEST(Basis, EveryCommandThatShowsTimesOrMemorySaysOnWhatTheyRest) {
-  const std::string guess = "does not price: ZeRO 2 and 3; such times are guesses", range = "zero 3 (fitted: 0 to 1)",
-                    book = "No trainer's pace: book values of the hardware";
-  const std::vector<std::string> zero{"--set", "cluster.stack=nanotron", "--set", "layout.zero=3"};
+  const std::string range = "zero 3 (fitted: 0 to 1)", book = "No trainer is named (cluster.trainer)";
+  const std::vector<std::string> zero{"--set", "cluster.trainer=nanotron", "--set", "layout.zero=3"};
   const auto printed = [&](std::vector<std::string> args, const std::vector<std::string>& more) {
     args.insert(args.end(), more.begin(), more.end());
     const Answer answer = slipway_with(args);
@@ -174,16 +167,14 @@ TEST(Basis, EveryCommandThatShowsTimesOrMemorySaysOnWhatTheyRest) {
       goodput,
       {"memory", llama, "--changes"}};
   for (const auto& command : commands) {
-    const std::string text = printed(command, zero);
-    EXPECT_THAT(text, HasSubstr(guess)) << command.front();
-    EXPECT_THAT(text, HasSubstr(range)) << command.front();
+    EXPECT_THAT(printed(command, zero), HasSubstr(range)) << command.front();
     EXPECT_THAT(printed(command, {}), HasSubstr(book)) << command.front();
     std::vector<std::string> with_json = zero;
     with_json.emplace_back("--json");
     const auto json = nlohmann::json::parse(printed(command, with_json));
     const auto& keys = command.front() == "study" ? json["points"][0] : json;
     EXPECT_EQ(keys["basis"], "nanotron") << command.front();
-    EXPECT_EQ(keys["not_priced"], nlohmann::json{"ZeRO 2 and 3"}) << command.front();
+    EXPECT_EQ(keys["not_seen"], "") << command.front();
   }
   EXPECT_THAT(printed({"memory", llama}, zero),
               HasSubstr("Outside the runs that the memory of nanotron was fitted to: "));
@@ -198,18 +189,17 @@ TEST(Basis, SlicesShorterThanAnyPublishedRunAreCalledExtrapolated) {
   };
   const std::string book = simulated(sliced(128, {}));
   EXPECT_THAT(book, HasSubstr("so extrapolated: tokens of a slice 64 (fitted: "));
-  EXPECT_THAT(book, HasSubstr("No trainer's pace: book values"));
-  EXPECT_THAT(simulated(sliced(128, {"cluster.stack=nanotron"})),
+  EXPECT_THAT(book, HasSubstr("No trainer is named"));
+  EXPECT_THAT(simulated(sliced(128, {"cluster.trainer=nanotron"})),
               HasSubstr("so extrapolated: tokens of a slice 64 (fitted: "));
   EXPECT_THAT(simulated(sliced(2, {})), Not(HasSubstr("extrapolated")));
-  EXPECT_EQ(summary(sliced(128, {}))["outside_fit"][0]["here"], 64);
+  EXPECT_EQ(summary(sliced(128, {}))["outside_fit"].back()["here"], 64);
 }
 
 TEST(Basis, AStudyCountsThePointsThatAreOutside) {
   const Answer answer =
-      slipway_with({"study", llama, "--set", "cluster.stack=nanotron", "--vary", "layout.zero=1,2,3"});
+      slipway_with({"study", llama, "--set", "cluster.trainer=nanotron", "--vary", "layout.zero=1,2,3"});
   ASSERT_EQ(answer.status, status_done) << answer.err;
-  EXPECT_THAT(answer.out, HasSubstr("does not price: ZeRO 2 and 3 in 2 of 3 points; such times are guesses."));
   EXPECT_THAT(answer.out,
               HasSubstr("zero 2 (fitted: 0 to 1) in 1 of 3 points, zero 3 (fitted: 0 to 1) in 1 of 3 points"));
 }
@@ -233,7 +223,7 @@ std::pair<double, double> range_in_playbook(const std::string& column) {
 TEST(Basis, InsideThePublishedRangeNothingIsSaidAndBeyondItTheRangeIsTheTables) {
   const auto [least, most] = range_in_playbook("micro_batch");
   ASSERT_GE(most, 2);
-  LoadResult loaded = load_scenario(llama, {"cluster.stack=nanotron"});
+  LoadResult loaded = load_scenario(llama, {"cluster.trainer=nanotron"});
   ASSERT_TRUE(loaded.errors.empty());
   Scenario& scenario = loaded.scenario;
   const auto named = [&](const std::string& what) {
@@ -249,15 +239,18 @@ TEST(Basis, InsideThePublishedRangeNothingIsSaidAndBeyondItTheRangeIsTheTables) 
   EXPECT_LE(named("micro-batch")->most, most);
 }
 
-// Constants of a user's file, under a known trainer's name: the runs of their fit are unknown.
+// The runs that constants of a user's file were fitted to are unknown. What memory rests on stays.
 TEST(Basis, ConstantsThatTheUserFittedHaveNoKnownRange) {
-  LoadResult loaded = load_scenario(llama, {"cluster.stack=llm-foundry"});
-  ASSERT_TRUE(loaded.errors.empty());
-  Scenario& scenario = loaded.scenario;
-  EXPECT_FALSE(basis_of(scenario).outside.empty());
-  for (StackTime& time : scenario.stack->times) time.constants[0].value *= 1.01;
-  EXPECT_TRUE(basis_of(scenario).outside.empty());
-  EXPECT_EQ(basis_of(scenario).trainer, "llm-foundry");
+  const std::string file = testing::TempDir() + "constants.yaml";
+  std::ofstream(file) << text_of(root + "/models/machine/fitted_constants.yaml");
+  const auto built_in = summary({"cluster.trainer=llm-foundry"}),
+             own = summary({"cluster.trainer=llm-foundry", "cluster.constants=" + file});
+  EXPECT_FALSE(built_in["outside_fit"].empty());
+  EXPECT_TRUE(own["outside_fit"].empty());
+  EXPECT_EQ(own["not_seen"], "");
+  EXPECT_EQ(own["basis"], "llm-foundry");
+  EXPECT_EQ(own["step_time_s"], built_in["step_time_s"]);
+  EXPECT_EQ(own["memory_outside_fit"], built_in["memory_outside_fit"]);
 }
 
 }  // namespace

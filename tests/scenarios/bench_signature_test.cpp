@@ -23,8 +23,10 @@ struct Case {
 };
 
 // A small Llama on 64 GPUs.
-const std::vector<std::string> small{"model.layers=8", "model.hidden=512", "model.ffn=1024",
-                                     "model.heads=8",  "model.kv_heads=8", "model.sequence=512"};
+const std::vector<std::string> small{"model.layers=8", "model.hidden=512", "model.ffn=1024", "model.heads=8",
+                                     "model.kv_heads=8", "model.sequence=512",
+                                     // a fit does not move them
+                                     "cluster.constants=" + root + "/tests/data/book_constants.yaml"};
 const std::vector<Case> cases{
     {"1f1b", {}},
     {"gpipe", {"schedule.name=gpipe"}},
@@ -46,7 +48,7 @@ const std::vector<Case> cases{
     {"tied", {"model.tied=true"}},
     {"recompute full", {"schedule.recompute=full"}},
     {"clipping", {"run.clip_norm=1"}},
-    {"a trainer's pace", {"cluster.stack=nanotron"}},
+    {"a trainer's", {"cluster.trainer=nanotron"}},
     {"a100", {"cluster.machine=a100-80gb"}},
     {"200 micro-batches", {"schedule.global_batch=400"}},
 };

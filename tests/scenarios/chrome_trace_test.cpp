@@ -119,6 +119,9 @@ TEST(ChromeTrace, TheStepsAfterWhichTasksRepeatAreKept) {
   Trace trace = random_trace(3, 2);
   trace.window = 2;
   EXPECT_EQ(read_back(written(trace)).window, 2);
+  trace.step_low_s = 1.25, trace.step_high_s = 1.75;
+  EXPECT_EQ(read_back(written(trace)).step_low_s, 1.25);
+  EXPECT_EQ(read_back(written(trace)).step_high_s, 1.75);
   trace.window = 5;  // a training may end within one
   std::string text = written(trace);
   EXPECT_EQ(read_back(text).window, 5);

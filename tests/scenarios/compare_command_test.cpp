@@ -151,6 +151,7 @@ void collect_keys(const nlohmann::json& object, const std::string& prefix, std::
 TEST_F(CompareCommand, JsonHasExactlyTheDocumentedKeys) {
   Trace predicted = regular(3, 2, 4), measured = regular(5, 2, 3);
   predicted.peak_bytes = {1e6};
+  predicted.step_low_s = 6.5, predicted.step_high_s = 7.5;
   for (TraceRecord& record : measured.records) record.memory_peak_bytes = 2e6;
   const Answer answer = slipway_with({"compare", file("p.json", predicted), file("m.json", measured), "--json"});
   const auto json = nlohmann::json::parse(answer.out);
@@ -163,6 +164,17 @@ TEST_F(CompareCommand, JsonHasExactlyTheDocumentedKeys) {
   for (const std::string& key : emitted) EXPECT_THAT(listed, HasSubstr("\n  " + key + "  "));
   EXPECT_THAT(json["step_error"].get<double>(), DoubleNear(7.0 / 6 - 1, 1e-12));
   EXPECT_EQ(json["kinds"].size(), 3u);
+}
+
+TEST_F(CompareCommand, SaysWhetherTheMeasuredStepIsInsideTheInterval) {
+  Trace predicted = regular(3, 2, 4);
+  const auto compared = [&](double low, double high) {
+    predicted.step_low_s = low, predicted.step_high_s = high;
+    return slipway_with({"compare", file("p.json", predicted), file("m.json", regular(5, 2, 3))}).out;  // 7 s, 6 s
+  };
+  EXPECT_THAT(compared(5.5, 8.5), HasSubstr("The measured step is inside the 90 % interval of the prediction, 5.50 s"));
+  EXPECT_THAT(compared(6.5, 7.5), HasSubstr("The measured step is outside the 90 % interval"));
+  EXPECT_THAT(compared(0, 0), testing::Not(HasSubstr("interval")));
 }
 
 TEST_F(CompareCommand, OtherSettingsAreNamedButNotTheMachinesFigures) {

@@ -178,9 +178,9 @@ TEST_F(Commands, GoodputRefusesMoreFailuresAtOnceThanThereAreNodes) {
 TEST_F(Commands, EveryKeyOfGoodputJsonIsDocumented) {
   std::vector<std::string> emitted;
   auto json = answered(faults);
-  std::vector<std::string> paced = faults;
-  paced.emplace_back("cluster.stack=nanotron");
-  json.update(answered(paced));  // adds other keys of the basis of a step's time
+  std::vector<std::string> trained = faults;
+  trained.emplace_back("cluster.trainer=nanotron");
+  json.update(answered(trained));  // adds other keys of the basis of a step's time
   for (const auto& [key, value] : json.items()) emitted.push_back(key);
   EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(outermost(goodput_answers().front())));
 }

@@ -80,7 +80,7 @@ TEST_F(Commands, GrowthInWordsAnswersFirstAndSaysWhereNumbersComeFrom) {
   EXPECT_THAT(words.out, HasSubstr("times as fast as batch 32 throughout"));
   EXPECT_THAT(words.out, HasSubstr("of unknown origin (training.source)"));
   EXPECT_THAT(words.out, HasSubstr("these steps measure the norms of the norm test"));
-  EXPECT_THAT(words.out, HasSubstr("No trainer's pace"));
+  EXPECT_THAT(words.out, HasSubstr("No trainer is named (cluster.trainer): priced as generic trains"));
   const Answer again = slipway_with(asked());
   EXPECT_EQ(words.out, again.out);
   EXPECT_THAT(slipway_with(asked({"--set", "training.source=my runs"})).out,

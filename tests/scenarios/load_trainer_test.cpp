@@ -1,9 +1,10 @@
-// Trainers' facts: each with a source, and clear errors.
+// Trainers' files: facts about time and memory, each with a source, and clear errors.
 #include "scenarios/language/load_trainer.h"
 
 #include <gmock/gmock.h>
 
 #include "scenarios/files/embedded_files.h"
+#include "tests/support/scenario_file.h"
 
 namespace slipway::test {
 namespace {
@@ -16,34 +17,136 @@ Defects defects_of(const std::string& text) {
   return defects;
 }
 
-TEST(LoadTrainer, EveryBuiltInTrainerLoads) {
-  for (const EmbeddedFile& file : embedded_stacks()) {
-    const TrainerFacts* facts = built_in_trainer(file.name);
-    ASSERT_NE(facts, nullptr) << file.name;
-    EXPECT_EQ(facts->name, file.name);
+Trainer read(const std::string& text) {
+  Defects defects;
+  const auto trainer = trainer_from_yaml(text, "t.yaml", "t", defects);
+  EXPECT_TRUE(trainer.has_value()) << describe(defects);
+  return trainer.value_or(Trainer{});
+}
+
+// Without the sources, which are texts.
+void expect_same_memory(const MemoryFacts& a, const MemoryFacts& b) {
+  EXPECT_EQ(a.loss, b.loss);
+  EXPECT_EQ(a.gathered, b.gathered);
+  EXPECT_EQ(a.copies_gradient_shard, b.copies_gradient_shard);
+  for (const MemoryFact& fact : memory_facts())
+    if (fact.number != nullptr) {
+      EXPECT_EQ(a.*fact.number, b.*fact.number) << fact.name;
+    }
+}
+
+TEST(LoadTrainer, EveryBuiltInFileStatesOnlyKnownFactsWithTheirSources) {
+  ASSERT_GE(embedded_trainers().size(), 10u);
+  for (const EmbeddedFile& file : embedded_trainers()) {
+    Defects defects;
+    const auto trainer =
+        trainer_from_yaml(std::string(file.text), std::string(file.path), std::string(file.name), defects);
+    EXPECT_TRUE(defects.empty()) << describe(defects);
+    ASSERT_TRUE(trainer.has_value()) << file.name;
+    EXPECT_GT(trainer->named, 0) << file.name;
+    EXPECT_EQ(trainer->facts.name, file.name);
+    ASSERT_NE(built_in_trainer(file.name), nullptr) << file.name;
+    EXPECT_EQ(built_in_trainer(file.name)->facts, trainer->facts);
   }
-  EXPECT_TRUE(built_in_trainer("nanotron")->host_driven_collectives);
-  EXPECT_EQ(built_in_trainer("llm-foundry")->ampere, FlashKernel::triton);
   EXPECT_EQ(built_in_trainer("nobody's"), nullptr);
 }
 
+TEST(LoadTrainer, FactsOfSomeTrainersAreWhatTheirCodeDoes) {
+  EXPECT_TRUE(built_in_trainer("nanotron")->facts.host_driven_collectives);
+  EXPECT_TRUE(built_in_trainer("nanotron")->facts.balances_layers);
+  EXPECT_EQ(built_in_trainer("nanotron")->memory.gathered, GatheredInputs::by_stages);
+  EXPECT_EQ(built_in_trainer("llm-foundry")->facts.ampere, FlashKernel::triton);
+  EXPECT_EQ(built_in_trainer("llm-foundry")->memory.loss, LossMemory::fused);
+  EXPECT_TRUE(built_in_trainer("torchtitan")->facts.eager);
+  EXPECT_FALSE(built_in_trainer("torchtitan")->facts.ring_attention);
+  EXPECT_EQ(built_in_trainer("megatron-bridge")->facts.accumulate_bytes, 8);
+  EXPECT_FALSE(built_in_trainer("deepspeed")->facts.overlaps_reduction);
+  EXPECT_TRUE(built_in_trainer("megatron-core")->facts.ring_attention);
+  EXPECT_TRUE(built_in_trainer("megatron-lm")->facts.cuts_transfers);
+}
+
+TEST(LoadTrainer, TheGenericFileStatesEveryFactAndAllAreTheDefaults) {
+  const Trainer* generic = built_in_trainer("generic");
+  ASSERT_NE(generic, nullptr);
+  EXPECT_EQ(generic->facts, TrainerFacts{});
+  expect_same_memory(generic->memory, MemoryFacts{});
+  constexpr int words_about_memory = 3;  // the numbers are 0
+  EXPECT_EQ(generic->named, static_cast<int>(trainer_fact_names().size()) + words_about_memory);
+}
+
 TEST(LoadTrainer, AFactThatIsLeftOutIsThatOfTheGenericTrainer) {
-  Defects defects;
-  const auto facts = trainer_from_yaml("facts:\n  eager: {value: true, source: seen}\n", "t.yaml", "t", defects);
-  ASSERT_TRUE(facts.has_value());
-  EXPECT_TRUE(facts->eager);
-  EXPECT_EQ(facts->hopper, TrainerFacts{}.hopper);
+  const Trainer trainer = read("facts:\n  eager: {value: true, source: seen}\n");
+  TrainerFacts expected;
+  expected.name = "t", expected.eager = true;
+  EXPECT_EQ(trainer.facts, expected);
+  EXPECT_EQ(trainer.named, 1);
+  expect_same_memory(trainer.memory, MemoryFacts{});
+}
+
+TEST(LoadTrainer, ReadsFactsAboutMemoryAndKeepsTheirSources) {
+  const Trainer trainer = read(
+      "memory:\n  loss: {value: plain, source: its code}\n  gathered_inputs: {value: with-context, source: seen}\n"
+      "  copies_gradient_shard: {value: true, source: seen}\n  table_bytes: {value: 4096, source: counted}\n");
+  EXPECT_EQ(trainer.memory.loss, LossMemory::plain);
+  EXPECT_EQ(trainer.memory.gathered, GatheredInputs::with_context);
+  EXPECT_TRUE(trainer.memory.copies_gradient_shard);
+  EXPECT_EQ(trainer.memory.table_bytes, 4096);
+  EXPECT_EQ(trainer.named, 4);
+  ASSERT_EQ(trainer.memory.sources.size(), 4u);
+  EXPECT_EQ(trainer.memory.sources[0], "loss: its code");
 }
 
 TEST(LoadTrainer, AFactWithoutSourceAnUnknownOneAndAWrongValueAreErrorsWithTheirLine) {
   const Defects defects = defects_of(
-      "facts:\n  eager: {value: true}\n  speed: {value: 3, source: x}\n  hopper: {value: flash9, source: x}\n");
-  ASSERT_EQ(defects.size(), 3u);
+      "facts:\n  eager: {value: true}\n  speed: {value: 3, source: x}\n  hopper: {value: flash9, source: x}\n"
+      "  accumulate_bytes: {value: -1, source: x}\n");
+  ASSERT_EQ(defects.size(), 4u);
+  EXPECT_EQ(defects[0].file, "t.yaml");
   EXPECT_EQ(defects[0].line, 2);
+  EXPECT_EQ(defects[0].key, "facts.eager");
   EXPECT_THAT(defects[0].message, HasSubstr("source"));
   EXPECT_EQ(defects[1].key, "facts.speed");
   EXPECT_THAT(defects[1].message, HasSubstr("accumulate_bytes"));
+  EXPECT_EQ(defects[2].line, 4);
   EXPECT_THAT(defects[2].message, HasSubstr("flash1, triton, flash2, best"));
+  EXPECT_THAT(defects[3].message, HasSubstr("a number from 0"));
+}
+
+TEST(LoadTrainer, AnUnknownFactAboutMemoryAndAWrongWordAreErrors) {
+  const Defects defects = defects_of("memory:\n  loss: {value: none, source: x}\n  speed: {value: 1, source: x}\n");
+  ASSERT_EQ(defects.size(), 2u);
+  EXPECT_THAT(defects[0].message, HasSubstr("vocabulary-parallel, plain, fused"));
+  EXPECT_EQ(defects[1].key, "memory.speed");
+  EXPECT_EQ(defects[1].line, 3);
+}
+
+TEST(LoadTrainer, ASectionThatIsNoneAndAnEmptyFileAreErrors) {
+  const Defects old = defects_of("facts:\n  eager: {value: true, source: x}\ntime:\n  a100-80gb: {}\n");
+  ASSERT_EQ(old.size(), 1u);
+  EXPECT_EQ(old[0].key, "time");
+  EXPECT_EQ(old[0].line, 3);
+  EXPECT_THAT(old[0].message, HasSubstr("facts, memory"));
+  EXPECT_FALSE(defects_of("{}\n").empty());
+  EXPECT_FALSE(defects_of("facts: 3\n").empty());
+}
+
+TEST(LoadTrainer, AFileOfOnesOwnHasItsName) {
+  const ScenarioFolder folder;
+  folder.write("mine.yaml", "facts:\n  dropout: {value: true, source: seen}\n");
+  Defects defects;
+  const auto trainer = load_trainer("./mine.yaml", {{}, "cluster.trainer", folder.path().string()}, defects);
+  ASSERT_TRUE(trainer.has_value()) << describe(defects);
+  EXPECT_EQ(trainer->facts.name, "mine");
+  EXPECT_TRUE(trainer->facts.dropout);
+}
+
+TEST(LoadTrainer, ANameThatIsNoneIsAnErrorWithTheNearestOnes) {
+  Defects defects;
+  EXPECT_FALSE(load_trainer("nanotorn", {{"s.yaml", 4}, "cluster.trainer", ""}, defects).has_value());
+  ASSERT_EQ(defects.size(), 1u);
+  EXPECT_EQ(defects[0].key, "cluster.trainer");
+  EXPECT_EQ(defects[0].line, 4);
+  EXPECT_THAT(defects[0].remedy, HasSubstr("nanotron"));
 }
 
 }  // namespace

@@ -106,13 +106,13 @@ TEST_F(MemoryOfUnequalGpus, IsJudgedPerStageBySimulateToo) {
   EXPECT_THAT(small_first.out, testing::ContainsRegex("1 \\(rank 1\\).* 79.6 GiB of h100-80gb +yes "));
 }
 
-TEST_F(MemoryCommand, WithAStackTheVerdictIsOfItsTrainer) {
+TEST_F(MemoryCommand, OfATrainerTheVerdictIsItsOwn) {
   const auto book = summary({llama});
-  const auto trainer = summary({llama, "--set", "cluster.stack=nanotron"});
-  EXPECT_EQ(book["stack"], "generic");
-  EXPECT_TRUE(book["stack_machine"].is_null());
-  EXPECT_EQ(trainer["stack"], "nanotron");
-  EXPECT_EQ(trainer["stack_machine"], "h100-80gb");
+  const auto trainer = summary({llama, "--set", "cluster.trainer=nanotron"});
+  EXPECT_EQ(book["trainer"], "generic");
+  EXPECT_TRUE(book["trainer_machine"].is_null());
+  EXPECT_EQ(trainer["trainer"], "nanotron");
+  EXPECT_EQ(trainer["trainer_machine"], "h100-80gb");
   EXPECT_GT(trainer["peak_bytes"], book["peak_bytes"]);
   EXPECT_EQ(trainer["closed_form_bytes"], book["closed_form_bytes"]) << "the author's stays";
   EXPECT_LT(trainer["peak_least_bytes"], trainer["peak_bytes"]);
@@ -123,15 +123,15 @@ TEST_F(MemoryCommand, WithAStackTheVerdictIsOfItsTrainer) {
 }
 
 TEST_F(MemoryCommand, SaysWhenNobodyMeasuredTheTrainerOnThisMachine) {
-  const Answer answer = memory({llama, "--set", "cluster.stack=aa-scaling"});
+  const Answer answer = memory({llama, "--set", "cluster.trainer=aa-scaling"});
   ASSERT_EQ(answer.status, status_done) << answer.err;
   EXPECT_THAT(answer.out, HasSubstr("as aa-scaling (no run of it known on h100-80gb) takes it"));
 }
 
-TEST_F(MemoryCommand, AnUnknownStackIsOneErrorThatListsThem) {
-  const Answer answer = memory({llama, "--set", "cluster.stack=nanotorn"});
+TEST_F(MemoryCommand, AnUnknownTrainerIsOneErrorThatListsThem) {
+  const Answer answer = memory({llama, "--set", "cluster.trainer=nanotorn"});
   EXPECT_EQ(answer.status, status_usage);
-  EXPECT_THAT(answer.err, HasSubstr("there is no stack 'nanotorn'"));
+  EXPECT_THAT(answer.err, HasSubstr("there is no trainer 'nanotorn'"));
   EXPECT_THAT(answer.err, HasSubstr("did you mean 'nanotron'?"));
 }
 
@@ -173,10 +173,10 @@ TEST(MemoryChanges, OfOneDegreeAreNamedOnceFromFirstToLast) {
 }
 
 TEST_F(MemoryCommand, EveryKeyOfTheJsonIsDocumentedAndEveryDocumentedKeyIsThere) {
-  const auto json = summary(too_big()), paced = summary({llama, "--set", "cluster.stack=nanotron"});
+  const auto json = summary(too_big()), trained = summary({llama, "--set", "cluster.trainer=nanotron"});
   std::vector<std::string> emitted, documented;
   for (const auto& [key, value] : json.items()) emitted.push_back(key);
-  for (const auto& [key, value] : paced.items())
+  for (const auto& [key, value] : trained.items())
     if (!json.contains(key)) emitted.push_back(key);
   for (const std::string& key : outermost(memory_answers().front()))
     if (key != "no_closed_form") documented.push_back(key);

@@ -87,12 +87,13 @@ TEST(SearchReasons, NameTheGainAndWhatItCosts) {
             "20.0 % faster (-1.00 s): less waiting for other GPUs (-1.00 s)");
 }
 
-TEST(SearchReport, SaysAtWhosePaceLayoutsArePricedAndHowFarToTrustIt) {
+TEST(SearchReport, SaysAsWhoseStepsLayoutsArePricedAndHowFarToTrustIt) {
   SearchResult found;
   found.best = {row(4, 4, 3, 0.5, 0.5)};
-  const std::string trainers = search_text(scenario({"cluster.stack=nanotron"}), found, {});
-  EXPECT_THAT(trainers.substr(0, trainers.find('\n')), HasSubstr("; at the pace of nanotron"));
-  EXPECT_THAT(search_text(scenario(), found, {}), HasSubstr("No trainer's pace: book values of the hardware"));
+  const std::string trainers = search_text(scenario({"cluster.trainer=nanotron"}), found, {});
+  EXPECT_THAT(trainers.substr(0, trainers.find('\n')), HasSubstr("; as nanotron trains"));
+  EXPECT_THAT(search_text(scenario(), found, {}),
+              HasSubstr("No trainer is named (cluster.trainer): priced as generic trains"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "scenarios/command_line/command.h"
 #include "scenarios/language/load_kernels.h"
@@ -42,10 +43,12 @@ TEST_F(Pooled, PredictsEachTableAlsoWithoutItsPaperAndStatesHowSureItIs) {
   const auto json = nlohmann::json::parse(answer.out);
   ASSERT_EQ(json["tables"].size(), 3u);  // aa-scaling, and two machines of megatron-core
   for (const auto& table : json["tables"])
-    for (const char* way : {"book", "in_sample", "layouts", "paper"}) {
+    for (const char* way : {"book", "in_sample", "layouts", "paper", "after_1"}) {
       EXPECT_GT(table[way]["mean"].get<double>(), 0) << table["trainer"] << way;
       EXPECT_TRUE(std::isfinite(table[way]["median"].get<double>()));
     }
+  EXPECT_GT(json["tables"][0]["after_3"]["half_width"].get<double>(), 0);
+  for (const auto& table : json["tables"]) EXPECT_TRUE(table["after_10"]["mean"].is_null());  // too few runs
   EXPECT_LT(json["mean"]["in_sample"]["mean"], json["mean"]["book"]["mean"]);
   EXPECT_GT(json["effective_constants"], 0);
   EXPECT_LT(json["effective_constants"], 60);
@@ -62,6 +65,135 @@ TEST_F(Pooled, EveryKeyOfTheJsonIsDocumented) {
   const auto json = nlohmann::json::parse(answer.out);
   for (const auto& [key, value] : json.items()) emitted.push_back(key);
   EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(outermost(pooled_answers().front())));
+}
+
+// Runs of one table as somebody would measure them who has other constants than the book.
+class OwnRuns : public Pooled {
+ protected:
+  void SetUp() override {
+    Pooled::SetUp();
+    std::ifstream in(some_of("hagemann-2023", 7, 30));
+    table_ = read_table(in, "table");
+    std::erase_if(table_.rows, [](const PublishedRow& row) { return exclusion_of(row) != Exclusion::none; });
+  }
+  PooledRuns runs() const {
+    std::vector<const PublishedRow*> rows;
+    for (const PublishedRow& row : table_.rows) rows.push_back(&row);
+    return PooledRuns(rows);
+  }
+  // As measured where the constant of this name is a multiple of the book's.
+  void measure(const std::string& name, double multiple) {
+    PooledConstants truth = prior_constants({});
+    for (std::size_t c = 0; c < truth.coordinates.size(); ++c)
+      if (name == step_constants()[truth.coordinates[c].constant].name) truth.values[c] = std::log(multiple);
+    const PooledRuns here = runs();
+    std::vector<double> seconds(here.size());
+    here.predict(here.all(), truth, seconds, nullptr);
+    for (std::size_t i = 0; i < here.size(); ++i) table_.rows[i].step_s = seconds[i];
+  }
+  PublishedTable table_;
+};
+
+TEST_F(OwnRuns, TheSameAreDrawnEachTimeAndEachOfAnotherLayout) {
+  const PooledRuns here = runs();
+  for (const std::size_t n : {1, 3, 10}) {
+    const auto draws = draws_of(here, here.all(), n);
+    EXPECT_EQ(draws, draws_of(here, here.all(), n));
+    EXPECT_EQ(draws.size(), n == 10 ? 3u : 5u);
+    EXPECT_NE(draws[0], draws[1]);
+    for (const auto& draw : draws) {
+      std::set<std::string> layouts;
+      for (const std::size_t i : draw) layouts.insert(layout_key(here.published(i)));
+      EXPECT_EQ(layouts.size(), n);
+    }
+  }
+  EXPECT_TRUE(draws_of(here, {0, 1, 2}, 3).empty());  // no other run would be left
+}
+
+TEST_F(OwnRuns, TenOfAClusterWithHalfTheNetworkLowerTheErrorOfTheOthers) {
+  measure("network_share", 0.5);
+  const PooledRuns here = runs();
+  const PooledConstants book = prior_constants({});
+  std::vector<double> seconds(here.size());
+  here.predict(here.all(), book, seconds, nullptr);
+  const double before = error_of(here, here.all(), seconds).mean;
+  EXPECT_GT(before, 2);
+  const PooledScore after = after_runs_of_own(here, here.all(), book, 10);
+  EXPECT_LT(after.error.mean, before / 2);
+  EXPECT_EQ(after.covered, 100);
+  EXPECT_LT(after.half_width, after_runs_of_own(here, here.all(), book, 1).half_width);
+}
+
+// All other runs are as the book says, so each prediction is right but that of the run that was measured wrong.
+TEST_F(OwnRuns, ARunThatWasNotDrawnMovesNoPrediction) {
+  measure("network_share", 1);
+  std::set<std::size_t> drawn;
+  const PooledRuns right = runs();
+  for (const auto& draw : draws_of(right, right.all(), 3)) drawn.insert(draw.begin(), draw.end());
+  std::size_t other = 0;
+  while (drawn.contains(other)) ++other;
+  table_.rows[other].step_s *= 2;
+  const PooledRuns here = runs();
+  EXPECT_NEAR(after_runs_of_own(here, here.all(), prior_constants({}), 3).error.mean,
+              50.0 / static_cast<double>(here.size() - 3), 1e-6);
+}
+
+// Of two runs the one is scored that was not drawn. Were both, the wrong one would count in each draw.
+TEST_F(OwnRuns, ADrawnRunIsNotScored) {
+  std::vector<std::size_t> two{0};
+  const PooledRuns here = runs();
+  while (layout_key(here.published(two.back())) == layout_key(here.published(0))) two = {0, two.back() + 1};
+  const PooledScore one_left = after_runs_of_own(here, two, prior_constants({}), 1);
+  EXPECT_EQ(one_left.error.mean, one_left.error.median);
+  EXPECT_TRUE(std::isnan(after_runs_of_own(here, two, prior_constants({}), 2).error.mean));
+}
+
+TEST_F(OwnRuns, MeasuredTimesOfAPaperDoNotMoveItsPaperOutPrediction) {
+  std::ifstream in(some_of("fujii-2024", 8, 6));
+  std::vector<PublishedTable> tables{table_, read_table(in, "other")};
+  const PooledValidation first = pooled_validation(tables, [](const std::string&) {});
+  for (PublishedRow& row : tables[1].rows) row.step_s *= 2;
+  const PooledValidation second = pooled_validation(tables, [](const std::string&) {});
+  ASSERT_EQ(first.runs.size(), second.runs.size());
+  for (std::size_t i = 0; i < first.runs.size(); ++i) {
+    if (first.runs[i].trainer != "megatron-core") continue;
+    EXPECT_NEAR(second.runs[i].paper_s / first.runs[i].paper_s, 1, 2e-3);
+    EXPECT_GT(second.runs[i].in_sample_s, 1.1 * first.runs[i].in_sample_s);
+  }
+}
+
+TEST_F(OwnRuns, ChoosesTheFastestThatFitsAndCountsWhatRanOutOfMemory) {
+  std::vector<PublishedRow> rows(4, table_.rows.front());
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].table = "one", rows[i].step_s = 1.0 + 0.25 * double(i);
+  rows[0].status = RowStatus::out_of_memory;
+  std::vector<PooledAlternative> layouts;
+  for (const PublishedRow& row : rows) layouts.push_back({&row, row.step_s, true});
+  EXPECT_EQ(choice_among(layouts).ran_out, 1);
+  EXPECT_NEAR(choice_among(layouts).mean, 100, 1e-9);
+  layouts[0].fits = layouts[1].fits = false;
+  EXPECT_EQ(choice_among(layouts).ran_out, 0);
+  EXPECT_NEAR(choice_among(layouts).mean, 100 * (1 - 1.25 / 1.5), 1e-9);
+  layouts.resize(2);  // one measured layout is no choice
+  EXPECT_EQ(choice_among(layouts).tables, 0);
+  EXPECT_TRUE(std::isnan(choice_among(layouts).mean));
+}
+
+// The constants that it writes price a scenario of that trainer.
+TEST_F(Pooled, WritesConstantsThatAScenarioTakes) {
+  const std::string constants = path("fitted.yaml");
+  const Answer answer = slipway_with({"validate", some_of("fujii-2024", 8, 6), "--pooled", "--constants", constants});
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  const auto step_time = [&](std::vector<std::string> more) {
+    std::vector<std::string> args{"simulate", SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml", "--json",
+                                  "--set", "cluster.trainer=megatron-core"};
+    args.insert(args.end(), more.begin(), more.end());
+    const Answer simulated = slipway_with(args);
+    EXPECT_EQ(simulated.status, status_done) << simulated.err;
+    return nlohmann::json::parse(simulated.out)["step_time_s"].get<double>();
+  };
+  const double own = step_time({"--set", "cluster.constants=" + constants});
+  EXPECT_GT(own, 0);
+  EXPECT_NE(own, step_time({}));
 }
 
 TEST_F(Pooled, TheSameTablesGiveTheSameBytes) {

@@ -36,6 +36,8 @@ TEST_F(ScenarioFabrics, AreAsFastAsTheMachinesLinksUnlessTheySaySo) {
   EXPECT_EQ(c.fabrics[1].bandwidth, 2e9);
   EXPECT_EQ(c.fabrics[1].latency, 5e-6);
   EXPECT_EQ(c.fabrics[1].topology, nullptr);
+  EXPECT_FALSE(c.fabrics[0].own);
+  EXPECT_TRUE(c.fabrics[1].own);
 }
 
 TEST_F(ScenarioFabrics, HaveATopologyWithItsNumbers) {
@@ -138,12 +140,18 @@ TEST_F(ScenarioCollectives, AreOverriddenPerCommunicator) {
   EXPECT_THAT(wrong.errors[0].remedy, HasSubstr("'tree'"));
 }
 
-TEST_F(ScenarioCollectives, AreTheTrainersOwnWithAStack) {
-  const LoadResult result = folder.load(
-      sound_scenario(), {"cluster.machine=h100-80gb", "cluster.stack=nanotron", "cluster.collectives=nccl"});
-  ASSERT_EQ(result.errors.size(), 1U) << describe(result.errors);
-  EXPECT_EQ(result.errors[0].key, "cluster.collectives");
-  EXPECT_THAT(result.errors[0].message, HasSubstr("without cluster.stack"));
+TEST_F(ScenarioCollectives, AreNcclsWithATrainerUnlessTheScenarioSaysOtherwise) {
+  const auto priced = [&](std::vector<std::string> overrides) {
+    overrides.insert(overrides.end(), {"cluster.machine=h100-80gb", "cluster.trainer=nanotron"});
+    LoadResult result = folder.load(sound_scenario(), overrides);
+    EXPECT_EQ(describe(result.errors), "");
+    set_prices(result.scenario);
+    return result.scenario.cluster;
+  };
+  EXPECT_EQ(of(priced({}), Axis::data), Algorithm::nccl);
+  const Cluster own = priced({"cluster.collectives.data=tree"});
+  EXPECT_EQ(of(own, Axis::data), Algorithm::tree);
+  EXPECT_EQ(of(own, Axis::tensor), Algorithm::ring);
 }
 
 }  // namespace

@@ -200,7 +200,8 @@ TEST_F(Words, AWordThatMeansSomethingIsAnsweredWithTheWordForIt) {
     return errors({setting}, key)[0].remedy;
   };
   EXPECT_EQ(remedy("cluster.machine=h100"), "did you mean 'h100-80gb' or 'h100-94gb'?");
-  EXPECT_EQ(remedy("cluster.stack=megatron"), "did you mean 'megatron-core', 'megatron-deepspeed' or 'megatron-lm'?");
+  EXPECT_EQ(remedy("cluster.trainer=megatron"),
+            "did you mean 'megatron-bridge', 'megatron-core', 'megatron-deepspeed' or 'megatron-lm'?");
   EXPECT_EQ(remedy("run.dtype=bf16"), "did you mean 'bfloat16'?");
   EXPECT_EQ(remedy("run.dtype=fp16"), "did you mean 'float16'?");
   EXPECT_THAT(remedy("run.dtype=fp8"), HasSubstr("fp8 is not modelled; use bfloat16"));
@@ -244,14 +245,27 @@ TEST(Listing, NamesEveryModelMachineScheduleAndKey) {
   for (const Key& key : scenario_keys()) EXPECT_THAT(keys.str(), HasSubstr(std::string(key.path) + "\n"));
 }
 
-TEST(Listing, NamesEveryStackAndItsConstants) {
-  std::ostringstream stacks, keys;
-  list_stacks(stacks);
-  list_stack_keys(keys);
-  EXPECT_THAT(stacks.str(), testing::ContainsRegex("megatron-core +any +memory +2 facts"));
-  EXPECT_THAT(stacks.str(), testing::ContainsRegex("nanotron +h100-80gb +time"));
-  for (const MemoryFact& fact : memory_facts()) EXPECT_THAT(keys.str(), HasSubstr("memory." + std::string(fact.name)));
-  EXPECT_THAT(keys.str(), HasSubstr("time.MACHINE.gemm_efficiency"));
+TEST(Listing, NamesEveryTrainerWithTheNumberOfItsFacts) {
+  std::ostringstream trainers;
+  list_trainers(trainers);
+  for (const EmbeddedFile& file : embedded_trainers()) {
+    int facts = 0;
+    for (std::size_t at = 0; (at = file.text.find("{value:", at)) != std::string_view::npos; ++at) ++facts;
+    EXPECT_THAT(trainers.str(), testing::ContainsRegex(std::string(file.name) + " +" + std::to_string(facts) + " "));
+  }
+  EXPECT_THAT(trainers.str(),
+              testing::ContainsRegex("llm-foundry +[0-9]+  a100-40gb, a100-80gb, h100-80gb\n"));  // MosaicML's tables
+  EXPECT_THAT(trainers.str(), testing::ContainsRegex("torchtitan +[0-9]+  none\n"));
+}
+
+TEST(Listing, NamesEveryFactOfATrainerAndEveryConstantOfAStep) {
+  std::ostringstream facts, constants;
+  list_trainer_keys(facts);
+  list_constants(constants);
+  EXPECT_THAT(facts.str(), testing::ContainsRegex("facts\\.hopper +flash1, triton, flash2, best\n"));
+  for (const MemoryFact& fact : memory_facts()) EXPECT_THAT(facts.str(), HasSubstr("memory." + std::string(fact.name)));
+  for (const StepConstant& constant : step_constants())
+    EXPECT_THAT(constants.str(), HasSubstr(std::string("\n") + constant.name + " "));
 }
 
 TEST(Listing, ShowsPublishedSizes) {

@@ -156,6 +156,49 @@ TEST_F(ScenarioLoad, TheResolvedTextLoadsToTheSameScenario) {
   expect_same(first, from_line);
 }
 
+// Also where its file lies, and that of its constants: prices are the same.
+TEST_F(ScenarioLoad, TheResolvedTextOfATrainerLoadsToTheSamePrices) {
+  folder.write("ours.yaml", "facts:\n  eager: {value: true, source: we wrote it}\n");
+  folder.write("fitted.yaml",
+               "noise: {run: 0.05}\ncoordinates:\n  - {constant: node_share, factor: 0.5}\ncovariance:\n  - \"0.1\"\n");
+  Scenario first =
+      loaded(folder.load(sound_scenario(), {"cluster.machine=h100-80gb", "cluster.trainer=" + path("ours.yaml"),
+                                            "cluster.constants=" + path("fitted.yaml")}));
+  EXPECT_EQ(first.trainer.name, "ours");
+  EXPECT_EQ(first.trainer_file, path("ours.yaml"));
+  EXPECT_EQ(first.constants_file, path("fitted.yaml"));
+  EXPECT_THAT(first.files, testing::IsSupersetOf({path("ours.yaml"), path("fitted.yaml")}));
+  Scenario again = loaded(load_scenario(folder.write("again.yaml", first.resolved), {}));
+  expect_same(first, again);
+  EXPECT_TRUE(again.trainer.eager);
+  for (Scenario* each : {&first, &again}) set_prices(*each);
+  const double book = book_constants().node_share, port = first.cluster.groups[0].machine.node_link.bandwidth;
+  EXPECT_NEAR(first.cluster.fabrics[0].bandwidth, 0.5 * book * port, 1e-6 * port);
+  for (std::size_t i = 0; i < first.cluster.fabrics.size(); ++i)
+    EXPECT_EQ(again.cluster.fabrics[i].bandwidth, first.cluster.fabrics[i].bandwidth) << i;
+  EXPECT_EQ(again.cluster.algorithms, first.cluster.algorithms);
+}
+
+TEST_F(ScenarioLoad, ATrainersMistakesAreErrorsOfItsFile) {
+  folder.write("ours.yaml", "facts:\n  speed: {value: 3, source: hope}\n");
+  const LoadResult result =
+      folder.load(sound_scenario(), {"cluster.machine=h100-80gb", "cluster.trainer=" + path("ours.yaml")});
+  ASSERT_EQ(result.errors.size(), 1U) << describe(result.errors);
+  EXPECT_EQ(result.errors[0].file, path("ours.yaml"));
+  EXPECT_EQ(result.errors[0].line, 2);
+  EXPECT_EQ(result.errors[0].key, "facts.speed");
+}
+
+// A trainer's habits are of the machines that it is priced on.
+TEST_F(ScenarioLoad, ATrainersHabitsHoldWhereItPricesTheStep) {
+  const auto step_on = [&](const std::string& machine) {
+    return loaded(folder.load(sound_scenario(), {"cluster.machine=" + machine, "cluster.trainer=aa-scaling"})).step;
+  };
+  EXPECT_FALSE(step_on("h100-80gb").overlap_grad_reduce);  // Aleph Alpha's reduces after the last backward pass
+  EXPECT_TRUE(step_on(path("box.yaml")).overlap_grad_reduce);
+  EXPECT_TRUE(loaded(folder.load(sound_scenario(), {"cluster.machine=h100-80gb"})).step.overlap_grad_reduce);
+}
+
 TEST_F(ScenarioLoad, TheOrderOfKeysInTheFileDoesNotChangeTheResolvedText) {
   const Scenario a = loaded(folder.load(sound_scenario()));
   const std::string moved = "run: {steps: 3}\nschedule: {global_batch: 16, micro_batch: 2}\n";
@@ -275,7 +318,6 @@ TEST_F(ScenarioWithExperts, NamesWhatKnowsNoExperts) {
     return describe(loaded(more).errors);
   };
   EXPECT_THAT(with({"run.optimizer=kfac", "layout.tensor=1"}), HasSubstr("K-FAC of experts is not modelled"));
-  EXPECT_THAT(with({"cluster.stack=nanotron"}), HasSubstr("no trainer's formula of step time has a term for experts"));
   EXPECT_THAT(with({"layout.expert=2"}), HasSubstr("expert parallelism is reserved"));
 }
 

@@ -116,7 +116,7 @@ TEST(SearchOfUnequalNodes, HasTheTopTenOfExhaustiveSimulation) {
                                  "{machine: ./slow.yaml, nodes: 1, gpus_per_node: 2}]}\n"
                                  "schedule: {name: 1f1b, global_batch: 8}\n"),
       {}, {});
-  scenario.trainer = MemoryConstants{};
+  scenario.memory = MemoryConstants{};
   SearchOptions options;
   options.memory_share = 0.8;
   const std::vector<PricedLayout> all = exhaustive(scenario, options.memory_share);
@@ -130,12 +130,12 @@ TEST(SearchOfUnequalNodes, HasTheTopTenOfExhaustiveSimulation) {
 TEST_P(SearchedSpaces, AreJudgedAsSlipwayMemoryJudgesThem) {
   const ScenarioFolder folder;
   Scenario scenario = load(folder, GetParam());
-  scenario.trainer.facts.gradient_bytes = 2;
-  scenario.trainer.layer_factor = 0.7;
-  scenario.trainer.logit_bytes = 2;
-  scenario.trainer.context_bytes = 1e5;
-  scenario.trainer.row_spread = 0.05;
-  StepEstimator estimator(scenario.step, scenario.cluster, scenario.trainer);
+  scenario.memory.facts.gradient_bytes = 2;
+  scenario.memory.layer_factor = 0.7;
+  scenario.memory.logit_bytes = 2;
+  scenario.memory.context_bytes = 1e5;
+  scenario.memory.row_spread = 0.05;
+  StepEstimator estimator(scenario.step, scenario.cluster, scenario.memory);
   double closest = 0;
   int layouts = 0;
   each_layout(scenario, search_space(scenario, {}), [&](const Step& choice) {
@@ -214,7 +214,7 @@ Scenario small_llama(const ScenarioFolder& folder, const std::string& memory, in
           "schedule: {name: 1f1b, global_batch: " +
               std::to_string(batch) + "}\n"),
       {}, {});
-  scenario.trainer = MemoryConstants{};  // the count alone: libraries are larger than these GPUs
+  scenario.memory = MemoryConstants{};  // the count alone: libraries are larger than these GPUs
   return scenario;
 }
 

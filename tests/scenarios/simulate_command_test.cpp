@@ -44,13 +44,18 @@ TEST_F(Commands, SimulatePrintsTheAnswerFirstAndThenWhereTheTimeGoes) {
   EXPECT_THAT(answer.out, HasSubstr("rank 1 │"));
 }
 
-TEST_F(Commands, SimulateSaysAtWhosePaceItWorksAndWhenNobodyTimedTheTrainer) {
+TEST_F(Commands, SimulateSaysAsWhoseStepItPricesAndWhenNobodyTimedTheTrainerOrTheMachine) {
   const Answer plain = slipway_with({"simulate", llama});
-  const Answer paced = slipway_with({"simulate", llama, "--set", "cluster.stack=nanotron"});
-  const Answer untimed = slipway_with({"simulate", llama, "--set", "cluster.stack=aa-scaling"});
-  EXPECT_THAT(plain.out, Not(HasSubstr("at the pace of")));
-  EXPECT_THAT(paced.out, HasSubstr("at the pace of nanotron"));
-  EXPECT_THAT(untimed.out, HasSubstr("no timings of aa-scaling on this machine: priced by its profile alone"));
+  const Answer trained = slipway_with({"simulate", llama, "--set", "cluster.trainer=nanotron"});
+  const Answer untimed = slipway_with({"simulate", llama, "--set", "cluster.trainer=aa-scaling"});
+  const Answer unmeasured = slipway_with({"simulate", tiny, "--set", "cluster.trainer=nanotron"});
+  EXPECT_THAT(plain.out, Not(HasSubstr("; as ")));
+  EXPECT_THAT(trained.out, HasSubstr("as nanotron trains"));
+  EXPECT_THAT(trained.out, Not(HasSubstr("None of the fitted runs")));
+  EXPECT_THAT(untimed.out, HasSubstr("as aa-scaling trains"));
+  EXPECT_THAT(untimed.out, HasSubstr("None of the fitted runs is of aa-scaling on h100-80gb"));
+  EXPECT_THAT(unmeasured.out,
+              HasSubstr("this machine has no measured kernels: priced by its profile, not as nanotron trains"));
 }
 
 TEST_F(Commands, SimulatePutsTheClosedFormOfMemoryBesideTheTimelineWhereThereIsOne) {
@@ -65,11 +70,11 @@ TEST_F(Commands, EveryKeyOfSimulateJsonIsDocumentedAndEveryDocumentedKeyIsThere)
                   "schedule.fill=evaluation", "--set", "layout.tensor=1", "--set", "layout.sequence_parallel=false",
                   "--set", "layout.data=16", "--set", "schedule.global_batch=64"});
   const auto slow = summary_of({llama, "--set", "cluster.stragglers=[{node: 1, slowdown: 1.5}]"}),
-             paced = summary_of({llama, "--set", "cluster.stack=nanotron"}),
+             trained = summary_of({llama, "--set", "cluster.trainer=nanotron"}),
              mixture = summary_of({examples + "mixtral-8x7b-64xh100.yaml"});
   std::vector<std::string> emitted;
   for (const auto& [key, value] : json.items()) emitted.push_back(key);
-  for (const auto* other : {&slow, &paced, &mixture})
+  for (const auto* other : {&slow, &trained, &mixture})
     for (const auto& [key, value] : other->items())
       if (!json.contains(key)) emitted.push_back(key);
   EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(outermost(simulate_answers().front())));
@@ -295,6 +300,7 @@ const char* scenario =
     "model: {family: llama, layers: 4, hidden: 1024, ffn: 2816, heads: 8, vocab: 8192, sequence: 1024}\n"
     "cluster:\n"
     "  machine: h100-80gb\n"
+    "  trainer: deepspeed\n"
     "  nodes: 1\n"
     "  gpus_per_node: 2\n"
     "  fabrics:\n"
@@ -441,7 +447,7 @@ TEST_F(FillCommand, UnfilledKfacRunsBehindTheStepAsInTheClosedForm) {
 }
 
 TEST_F(FillCommand, KfacIsPricedFromAMachineProfileWithoutATable) {
-  const auto json = summary({"cluster.block_times=", "cluster.fabrics="});
+  const auto json = summary({"cluster.block_times=", "cluster.fabrics=", "schedule.kernels=torch"});
   EXPECT_EQ(json["fill"], "kfac");
   EXPECT_GT(json["utilization"], json["utilization_before"]);
 }

@@ -35,8 +35,11 @@ void expect_same(const Pair& pair, const std::string& text) {
   EXPECT_NEAR(part.step.makespan_s, whole.step.makespan_s, 1e-9 * whole.step.makespan_s) << text;
   EXPECT_NEAR(part.step.mfu, whole.step.mfu, 1e-9) << text;
   EXPECT_NEAR(part.step.compute_share, whole.step.compute_share, 1e-9) << text;
-  EXPECT_NEAR(part.step.exposed_comm_share, whole.step.exposed_comm_share, 1e-9) << text;
-  EXPECT_NEAR(part.step.bubble_share, whole.step.bubble_share, 1e-9) << text;
+  // Hosts gain on their devices with each period: at the end of a step of fewer periods a message is issued later, and
+  // a little of the waiting for it counts as the host's.
+  constexpr double lead = 1e-4;
+  EXPECT_NEAR(part.step.exposed_comm_share, whole.step.exposed_comm_share, lead) << text;
+  EXPECT_NEAR(part.step.bubble_share, whole.step.bubble_share, lead) << text;
   ASSERT_EQ(part.memory.size(), whole.memory.size());
   for (std::size_t rank = 0; rank < whole.memory.size(); ++rank) {
     EXPECT_NEAR(part.memory[rank].use.peak, whole.memory[rank].use.peak, 1) << text;
@@ -79,6 +82,7 @@ TEST(SimulatedStep, IsSimulatedWholeWhereNothingRepeats) {
   // Two replicas on machines of their own: each has a period, and they meet only at the end of the step.
   Scenario scenario = step_of(
       {"cluster.nodes=4", "layout.tensor=8", "layout.pipeline=2", "layout.data=2", "schedule.global_batch=240"});
+  scenario.cluster.groups[0].machine.kernels = {};  // priced by shares of peak: no host sets the pace of both
   NodeGroup slow = scenario.cluster.groups[0];
   slow.nodes = 1;
   for (double& flops : slow.machine.peak_flops) flops *= 0.7;  // of a slower clock

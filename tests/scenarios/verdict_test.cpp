@@ -26,7 +26,7 @@ const std::vector<std::vector<std::string>> layouts{
     {"layout.tensor=4", "layout.data=64", "layout.zero=2"},
     {"layout.tensor=4", "layout.data=64", "layout.zero=3"},
     {"layout.tensor=4", "layout.pipeline=2", "layout.data=128", "layout.zero=3", "schedule.recompute=full"},
-    {"cluster.stack=nanotron"},
+    {"cluster.trainer=nanotron"},
 };
 
 Step choice_of(const Scenario& scenario) { return scenario.step; }
@@ -52,7 +52,7 @@ TEST(MemoryVerdict, IsTheSameNumberInMemoryPlanAndSimulate) {
 
 // A trainer whose runs are known is surer than one of which none is.
 TEST(MemoryVerdict, OfNoParticularTrainerHasAWiderInterval) {
-  const Verdict generic = verdict_of(llama_70b({})), known = verdict_of(llama_70b({"cluster.stack=nanotron"}));
+  const Verdict generic = verdict_of(llama_70b({})), known = verdict_of(llama_70b({"cluster.trainer=nanotron"}));
   EXPECT_GT(generic.odds.spread, known.odds.spread);
   EXPECT_GT(generic.odds.most(), generic.odds.bytes);
   EXPECT_LT(generic.odds.least(), generic.odds.bytes);

@@ -5,6 +5,8 @@
 
 #include <random>
 
+#include "models/machine/trained_cluster.h"
+#include "models/model/parameters.h"
 #include "schedules/memory/memory_timeline.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/metrics.h"
@@ -161,7 +163,7 @@ TEST(StepEstimate, IsALowerBoundOfTheSimulatedStepAndOfItsMemory) {
       EXPECT_LE(sharper, step.step_time_s * rounding) << drawn.text;
       EXPECT_LE(estimate.memory_bytes, fullest(run.graph, simulated.timeline) * rounding) << drawn.text;
       const StepTerms& t = estimate.terms;
-      EXPECT_NEAR(t.compute + t.tensor + t.context + t.pipeline + t.data + t.optimizer, estimate.bound_s,
+      EXPECT_NEAR(t.compute + t.tensor + t.context + t.pipeline + t.data + t.optimizer + t.host, estimate.bound_s,
                   1e-9 * estimate.bound_s);
       closest += sharper / step.step_time_s / 600;
     }
@@ -222,6 +224,173 @@ TEST(StepEstimate, IsALowerBoundOfEverySchedule) {
     }
   }
   EXPECT_GT(compared, 100);
+}
+
+// Two nodes of four GPUs, with kernels as if measured.
+Cluster trained_nodes(const TrainerFacts& facts, const StepConstants& constants) {
+  Cluster cluster = two_nodes();
+  Machine& gpu = cluster.groups[0].machine;
+  gpu.generation = Generation::ampere;
+  const auto bfloat16 = static_cast<std::size_t>(Format::bfloat16);
+  gpu.kernels.gemm[bfloat16] = GemmConstants{.share = 0.7, .area = 1e4, .launch = 1e-6};
+  gpu.kernels.attention[bfloat16] = {{128, {.share = 0.5, .memory = 1, .launch = 1e-6}}};
+  for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter, Collective::all_reduce})
+    gpu.kernels.collective[static_cast<std::size_t>(collective)] =
+        CollectiveConstants{.share = 0.8, .own = 0.3, .launch = 4e-6, .hop = 1e-6, .ramp = 2e-8};
+  return trained(cluster, facts, [&](const Machine&) { return constants; });
+}
+
+// `host_kernel`: seconds.
+StepConstants constants_with_host(double host_kernel) {
+  StepConstants constants = book_constants();
+  constants.whole = 1.1, constants.fixed = 1e-4, constants.host_kernel = host_kernel, constants.host_member = 1e-5;
+  constants.node_start = 4e-6, constants.network_start = 6e-6;
+  return constants;
+}
+
+std::vector<std::pair<std::string, TrainerFacts>> trainers() {
+  return {{"plain", {.cuts_transfers = false}},
+          {"each tensor", {.reduces_each_tensor = true}},
+          {"all-reduces", {.all_reduces_gradients = true, .cuts_transfers = true}},
+          {"hosts drive", {.cuts_transfers = false, .host_driven_collectives = true}},
+          {"graphs", {.cuda_graphs = true}}};
+}
+
+// What a trainer's habits make of a random step.
+Drawn random_trained_step(std::mt19937& random) {
+  Drawn drawn = random_step(random);
+  const auto chance = [&] { return std::bernoulli_distribution(0.5)(random); };
+  drawn.input.overlap_grad_reduce = chance();
+  drawn.input.overlap_param_gather = chance();
+  drawn.input.blocking_transfers = chance();
+  drawn.text += " overlaps" + std::to_string(drawn.input.overlap_grad_reduce) +
+                std::to_string(drawn.input.overlap_param_gather) + (drawn.input.blocking_transfers ? " blocks" : "");
+  return drawn;
+}
+
+// A step's bounds against its list replay, hosts included.
+struct Compared {
+  StepEstimate estimate;
+  double passes_s = 0, step_s = 0;
+};
+Compared compared(const Step& step, const Cluster& cluster) {
+  TaskGraph graph = lower(step);
+  const Durations durations = order_and_price(graph, cluster);
+  StepEstimator estimator(step, cluster);
+  return {estimator.estimate(step), estimator.passes_bound(step), step_time_of(graph, replay(graph, durations, 3))};
+}
+
+TEST(StepEstimate, IsALowerBoundOfATrainersStep) {
+  std::mt19937 random(17);
+  double closest = 0, closest_by_host = 0;
+  int steps = 0, by_host = 0;
+  for (const auto& [trainer, facts] : trainers())
+    for (const double host : {0.0, 1e-6, 5e-6, 5e-5})
+      for (int i = 0; i < 60; ++i) {
+        const Drawn drawn = random_trained_step(random);
+        const Compared bounds = compared(drawn.input, trained_nodes(facts, constants_with_host(host)));
+        EXPECT_LE(bounds.estimate.bound_s, bounds.passes_s * rounding) << drawn.text;
+        EXPECT_LE(bounds.passes_s, bounds.step_s * rounding) << trainer << " " << host << " " << drawn.text;
+        const double close = bounds.passes_s / bounds.step_s;
+        const bool host_decides = bounds.estimate.terms.host > 0;
+        ++steps, closest += close;
+        if (host_decides) ++by_host, closest_by_host += close;
+      }
+  EXPECT_GT(closest / steps, 0.85);
+  EXPECT_GT(closest_by_host / by_host, 0.85);
+  EXPECT_GT(by_host, steps / 4);
+}
+
+TEST(StepEstimate, IsALowerBoundOfATrainersStepOnOneNodeAndOnSlowAndUnequalOnes) {
+  std::mt19937 random(23);
+  for (const auto& [trainer, facts] : trainers())
+    for (const double host : {0.0, 3e-6, 5e-5}) {
+      Cluster one = trained_nodes(facts, constants_with_host(host));
+      Cluster slow = one, unequal = one;
+      one.groups[0].nodes = 1, one.groups[0].gpus_per_node = 8;
+      for (std::uint64_t gpu = 0; gpu < 8; ++gpu)
+        slow.degradation.slowdown.push_back(spread_factor(Spread::lognormal, 0.3, 1, gpu));
+      slow.degradation.ports = {{static_cast<int>(slow.fabrics.size()) - 1, 1, -1, 0.7, 1e-3, 0.4}};
+      unequal.groups = {{one.groups[0].machine, 1, 4}, {one.groups[0].machine, 1, 4}};
+      Machine& other = unequal.groups[1].machine;
+      other.name = "other", other.peak_flops.fill(3e12), other.constants.host_kernel = 2 * host;
+      unequal.fabrics = default_fabrics(unequal.groups);
+      unequal = trained(unequal, facts, [](const Machine& machine) { return machine.constants; });
+      for (const Cluster& cluster : {one, slow, unequal})
+        for (int i = 0; i < 20; ++i) {
+          const Drawn drawn = random_trained_step(random);
+          const Compared bounds = compared(drawn.input, cluster);
+          EXPECT_LE(bounds.passes_s, bounds.step_s * rounding) << trainer << " " << host << " " << drawn.text;
+        }
+    }
+}
+
+TEST(StepEstimate, IsALowerBoundOfEveryScheduleOfATrainer) {
+  std::mt19937 random(29);
+  int compared_ones = 0;
+  for (const double host : {0.0, 5e-6, 5e-5})
+    for (int i = 0; i < 30; ++i) {
+      Drawn drawn = random_trained_step(random);
+      for (const Schedule& schedule : all_schedules()) {
+        Step& in = drawn.input;
+        in.schedule = schedule.name;
+        in.layout.chunks = schedule.default_chunks;
+        if (in.layout.pipeline == 1 || schedule.default_slices > 1) continue;
+        if (schedule.copies > 1) in.layout.zero = std::min(in.layout.zero, 1);
+        if (schedule.refuse(schedule_shape(in))) continue;
+        const Compared bounds =
+            compared(in, trained_nodes(trainers()[i % trainers().size()].second, constants_with_host(host)));
+        EXPECT_LE(bounds.passes_s, bounds.step_s * rounding) << schedule.name << drawn.text;
+        EXPECT_GT(bounds.passes_s, 0);
+        ++compared_ones;
+      }
+    }
+  EXPECT_GT(compared_ones, 100);
+}
+
+Step small_step() {
+  Step step;
+  step.model = llama(
+      "llama", {.layers = 8, .hidden = 128, .ffn = 384, .heads = 4, .kv_heads = 4, .vocab = 1024, .sequence = 64});
+  step.global_batch = 8;
+  return step;
+}
+
+// Where a host is never late, and where it always is.
+TEST(StepEstimate, OfATrainersOneRankIsTheStepItself) {
+  for (const double host : {0.0, 1e-9, 1e-3})
+    for (const double clip_norm : {0.0, 1.0})
+      for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+        Step step = small_step();
+        step.clip_norm = clip_norm, step.recompute = recompute;
+        const Compared bounds = compared(step, trained_nodes({}, constants_with_host(host)));
+        EXPECT_NEAR(bounds.estimate.bound_s, bounds.step_s, 1e-12 * bounds.step_s) << host << " " << clip_norm;
+        EXPECT_EQ(bounds.estimate.terms.host > 0, host > 1e-6);
+      }
+}
+
+// Four stages of two layers. The last one has the head and is the slowest, so it sets the pace: three stages fill and
+// drain the pipeline, and at the end the first rank updates its parameters.
+TEST(StepEstimate, OfAPipelineWithFreeMessagesIsMicroBatchesOfTheSlowestStageAndOneOfTheOthers) {
+  StepConstants constants = constants_with_host(0);
+  constants.node_start = constants.network_start = constants.network_hop = 0;
+  Cluster cluster = trained_nodes({.cuts_transfers = false}, constants);
+  for (Fabric& fabric : cluster.fabrics) fabric.bandwidth = 1e30, fabric.latency = 0;
+  Step step = small_step();
+  step.layout.pipeline = 4;
+  const Machine& gpu = cluster.groups[0].machine;
+  std::vector<double> pass_s(4, 0);
+  for (const Operator& op : operators_of(step.model, 0, 10, work_shape(step)))
+    pass_s[std::clamp((op.block - 1) / 2, 0, 3)] += constants.whole * (operator_seconds(gpu, op, Direction::forward) +
+                                                                       operator_seconds(gpu, op, Direction::backward));
+  double elements = 0;
+  for (const int block : {0, 1, 2}) elements += static_cast<double>(block_shard_elements(step.model, block, 1, false));
+  const double update_s = constants.whole * (constants.fixed + optimizer_seconds(gpu, elements, step.dtype));
+  ASSERT_GT(pass_s[3], pass_s[0]);
+  const double step_s = pass_s[0] + pass_s[1] + pass_s[2] + 8 * pass_s[3] + update_s;
+  const Compared bounds = compared(step, cluster);
+  EXPECT_NEAR(bounds.estimate.bound_s, step_s, 1e-9 * step_s);
+  EXPECT_NEAR(bounds.step_s, step_s, 1e-9 * step_s);
 }
 
 TEST(StepEstimate, OfOneRankWithoutCommunicationIsTheStepItself) {

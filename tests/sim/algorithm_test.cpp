@@ -116,6 +116,7 @@ TEST(Mesh, IsThatOfTheProfileAndNotOfAFabricOfOnesOwn) {
   const Communicator pair{"pair", Axis::tensor, {0, 1}};
   EXPECT_DOUBLE_EQ(path_of(cluster, pair).bandwidth, bandwidth);
   cluster.fabrics[0].bandwidth = 2 * bandwidth;
+  cluster.fabrics[0].own = true;
   EXPECT_DOUBLE_EQ(path_of(cluster, pair).bandwidth, 2 * bandwidth);
 }
 

@@ -69,25 +69,6 @@ TEST(SimulatedRing, TwoAtOnceThroughOnePortTakeTwiceTheBandwidthTerm) {
   EXPECT_NEAR(run(hand, own, CollectiveFidelity::flows).timeline.makespan_s, bytes / bandwidth + 2 * latency, 1e-12);
 }
 
-TEST(MessageCost, OfAnAxisReplacesItsFabricsInBothFidelities) {
-  Cluster cluster = hand_cluster(4, 1, bandwidth, latency);
-  cluster.message_costs[static_cast<std::size_t>(Axis::data)] = {2e-5, bandwidth / 3};
-  for (const auto fidelity : {CollectiveFidelity::closed_form, CollectiveFidelity::flows}) {
-    HandGraph hand(4);
-    hand.collective(Collective::all_reduce, first_ranks(4), bytes, -1);
-    for (Communicator& communicator : hand.graph.communicators) communicator.axis = Axis::data;
-    hand.finish();
-    SimulationOptions options;
-    options.steps = 1;
-    options.collectives = fidelity;
-    EXPECT_NEAR(simulate(hand.graph, cluster, options).timeline.makespan_s, 6 * 2e-5 + 1.5 * bytes / (bandwidth / 3),
-                1e-11);
-    for (Communicator& communicator : hand.graph.communicators) communicator.axis = Axis::tensor;
-    EXPECT_NEAR(simulate(hand.graph, cluster, options).timeline.makespan_s, 6 * latency + 1.5 * bytes / bandwidth,
-                1e-11);
-  }
-}
-
 TEST(AutomaticFidelity, UsesTheClosedFormWhereNoPortIsShared) {
   HandGraph hand(4);
   hand.collective(Collective::all_reduce, {0, 2}, bytes, 7);

@@ -58,7 +58,7 @@ inline Scenario load(const ScenarioFolder& folder, const Small& small) {
                                "network_link: {name: wire, bandwidth: " +
                                small.network + ", latency: 5 us}\n");
   Scenario scenario = scenario_to_search(folder.write("s.yaml", text_of(small)), {}, {});
-  scenario.trainer = MemoryConstants{};  // the count alone: libraries are larger than these GPUs
+  scenario.memory = MemoryConstants{};  // the count alone: libraries are larger than these GPUs
   return scenario;
 }
 

@@ -1,6 +1,6 @@
-// Published runs as rows of a pooled fit: the critical path of each sums to its replay, and its slopes are those of
+// Published runs as their trainers make them: the critical path of each sums to its replay, and its slopes are those of
 // replays under moved constants.
-#include "scenarios/validate/pooled_rows.h"
+#include "scenarios/tables/priced_run.h"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +13,11 @@
 
 namespace slipway::test {
 namespace {
+
+ConstantsOn always(const StepConstants& constants) {
+  return [constants](const Machine&) { return constants; };
+}
+const ConstantsOn by_the_book = always(book_constants());
 
 // Some measured runs of each study.
 std::vector<PublishedRow> some_runs() {
@@ -29,32 +34,32 @@ std::vector<PublishedRow> some_runs() {
   return runs;
 }
 
-TEST(PooledRows, TheCriticalPathOfARunSumsToItsReplay) {
+TEST(PricedRun, TheCriticalPathOfARunSumsToItsReplay) {
   int checked = 0;
   for (const PublishedRow& row : some_runs()) {
     PricedRun run(row);
-    const double replayed = run.replay(book_constants());
-    EXPECT_NEAR(run.seconds(book_constants(), nullptr) / replayed, 1, 0.002) << in_words(row);
+    const double replayed = run.replay(by_the_book);
+    EXPECT_NEAR(run.seconds(by_the_book) / replayed, 1, 0.002) << in_words(row);
     ++checked;
   }
   EXPECT_GE(checked, 20);
 }
 
 // Beyond a little, another path may be the longest.
-TEST(PooledRows, SlopesAreThoseOfReplaysUnderMovedConstants) {
+TEST(PricedRun, SlopesAreThoseOfReplaysUnderMovedConstants) {
   for (const PublishedRow& row : some_runs()) {
     PricedRun run(row);
     StepConstants constants = book_constants();
-    const double here = run.replay(constants);
+    const double here = run.replay(always(constants));
     std::vector<double> slopes;
-    run.seconds(constants, &slopes);
+    slopes = run.slopes(always(constants), row.machine);
     double sum = 0;
     const auto table = step_constants();
     for (std::size_t j = 0; j < table.size(); ++j) {
       constexpr double little = 1e-3;
       StepConstants moved = constants;
       moved.*table[j].value *= std::exp(little);
-      EXPECT_NEAR(std::log(PricedRun(row).replay(moved) / here) / little, slopes[j], 0.05)
+      EXPECT_NEAR(std::log(PricedRun(row).replay(always(moved)) / here) / little, slopes[j], 0.05)
           << table[j].name << ", " << in_words(row);
       sum += std::abs(slopes[j]);
     }
@@ -62,20 +67,20 @@ TEST(PooledRows, SlopesAreThoseOfReplaysUnderMovedConstants) {
   }
 }
 
-TEST(PooledRows, NothingMeasuredEntersAPrediction) {
+TEST(PricedRun, NothingMeasuredEntersAPrediction) {
   for (PublishedRow row : some_runs()) {
-    const double with = PricedRun(row).replay(book_constants());
+    const double with = PricedRun(row).replay(by_the_book);
     row.step_s = 1, row.allocated_bytes = row.reserved_bytes = row.all_reduce_bytes_per_s = 0;
-    EXPECT_EQ(PricedRun(row).replay(book_constants()), with) << in_words(row);
+    EXPECT_EQ(PricedRun(row).replay(by_the_book), with) << in_words(row);
   }
 }
 
-TEST(PooledRows, ASlowerHostMakesSmallModelsSlowerAndLargeOnesHardly) {
+TEST(PricedRun, ASlowerHostMakesSmallModelsSlowerAndLargeOnesHardly) {
   StepConstants slow = book_constants();
   slow.host_kernel *= 3;
   std::map<std::string, double> most;
   for (const PublishedRow& row : some_runs()) {
-    const double factor = PricedRun(row).replay(slow) / PricedRun(row).replay(book_constants());
+    const double factor = PricedRun(row).replay(always(slow)) / PricedRun(row).replay(by_the_book);
     EXPECT_GE(factor, 1 - 1e-9) << in_words(row);
     most[row.trainer] = std::max(most[row.trainer], factor);
   }
@@ -83,13 +88,22 @@ TEST(PooledRows, ASlowerHostMakesSmallModelsSlowerAndLargeOnesHardly) {
   EXPECT_LT(most["megatron-core"], 1.1);
 }
 
-TEST(PooledRows, Fp8IsNotPricedYet) {
+TEST(PricedRun, AFactorOfEverythingIsThatOfTheStep) {
+  StepConstants twice = book_constants();
+  twice.whole = 2;
+  for (const PublishedRow& row : some_runs()) {
+    PricedRun run(row);
+    EXPECT_NEAR(run.replay(always(twice)) / PricedRun(row).replay(by_the_book), 2, 1e-9) << in_words(row);
+  }
+}
+
+TEST(PricedRun, Fp8IsNotPricedYet) {
   PublishedRow row = some_runs().front();
   row.fp8 = true;
   EXPECT_THROW(PricedRun{row}, std::invalid_argument);
 }
 
-TEST(PooledRows, ATrainerNobodyKnowsIsAnError) {
+TEST(PricedRun, ATrainerNobodyKnowsIsAnError) {
   PublishedRow row = some_runs().front();
   row.trainer = "nobody's";
   EXPECT_THROW(PricedRun{row}, std::invalid_argument);

@@ -1,0 +1,160 @@
+#include "scenarios/language/load_constants.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <sstream>
+#include <stdexcept>
+
+#include "scenarios/files/embedded_files.h"
+
+namespace slipway::scenarios {
+namespace {
+
+// The prior spread of a coordinate; 0: the constant has no such deviation.
+double spread_of(const StepConstant& constant, const PooledCoordinate& at) {
+  if (!at.machine.empty() && !at.trainer.empty()) return constant.site;
+  if (!at.machine.empty()) return constant.machine;
+  return at.trainer.empty() ? constant.spread : constant.trainer;
+}
+
+class ConstantsReader {
+ public:
+  explicit ConstantsReader(Defects& defects) : defects_(defects) {}
+
+  std::optional<PooledConstants> read(const Value& root) {
+    const std::size_t before = defects_.size();
+    PooledConstants pooled;
+    const Value* noise = root.find("noise");
+    const Value* coordinates = root.find("coordinates");
+    const Value* covariance = root.find("covariance");
+    if (noise == nullptr || coordinates == nullptr || covariance == nullptr) {
+      refuse(root.origin, "coordinates", "noise, coordinates or covariance is missing",
+             "name a file that `slipway calibrate --runs` wrote");
+      return std::nullopt;
+    }
+    pooled.row_spread = number(*noise, "run", "noise.run");
+    if (const Value* freedom = noise->find("freedom")) {
+      pooled.freedom = number(*noise, "freedom", "noise.freedom");
+      if (pooled.freedom > 0 && pooled.freedom < 1)
+        refuse(freedom->origin, "noise.freedom", "is below 1; allowed: 1 and more",
+               "write it again with `slipway calibrate --runs`");
+    }
+    for (const Value& item : coordinates->items) read_coordinate(item, pooled);
+    if (defects_.size() == before) read_covariance(*covariance, pooled);
+    if (defects_.size() != before) return std::nullopt;
+    return pooled;
+  }
+
+ private:
+  void refuse(const Origin& origin, const std::string& key, const std::string& problem, const std::string& remedy) {
+    defects_.push_back({origin.file, origin.line, key, problem, remedy});
+  }
+
+  double number(const Value& map, const char* key, const std::string& path) {
+    const Value* value = map.find(key);
+    double result = 0;
+    if (value != nullptr) {
+      const char* end = value->text.data() + value->text.size();
+      const auto [stop, error] = std::from_chars(value->text.data(), end, result);
+      if (error != std::errc() || stop != end) result = 0;
+    }
+    if (!(result > 0))
+      refuse(value == nullptr ? map.origin : value->origin, path, "is no number above 0; allowed: one",
+             "write it again with `slipway calibrate --runs`");
+    return result;
+  }
+
+  void read_coordinate(const Value& item, PooledConstants& pooled) {
+    const auto text = [&](const char* key) {
+      const Value* value = item.find(key);
+      return value == nullptr ? std::string() : value->text;
+    };
+    const auto table = step_constants();
+    const auto found = std::find_if(table.begin(), table.end(),
+                                    [&](const StepConstant& constant) { return constant.name == text("constant"); });
+    if (found == table.end())
+      return refuse(item.origin, "coordinates", "'" + text("constant") + "' is no constant of a step",
+                    "remove it (slipway list constants)");
+    PooledCoordinate at{static_cast<std::size_t>(found - table.begin()), text("machine"), text("trainer"), 0};
+    at.spread = spread_of(*found, at);
+    if (at.spread == 0)
+      return refuse(item.origin, "coordinates", std::string(found->name) + " has no such deviation", "remove it");
+    pooled.coordinates.push_back(at);
+    pooled.values.push_back(std::log(number(item, "factor", "coordinates." + std::string(found->name) + ".factor")));
+  }
+
+  void read_covariance(const Value& rows, PooledConstants& pooled) {
+    const std::size_t n = pooled.coordinates.size();
+    pooled.covariance.assign(n * n, 0);
+    if (rows.items.size() != n)
+      return refuse(rows.origin, "covariance", fmt::format("has {} rows for {} coordinates", rows.items.size(), n),
+                    "write it again with `slipway calibrate --runs`");
+    for (std::size_t i = 0; i < n; ++i) {
+      std::istringstream row(rows.items[i].text);
+      for (std::size_t j = 0; j <= i; ++j) {
+        double value = 0;
+        if (!(row >> value))
+          return refuse(rows.items[i].origin, "covariance", fmt::format("has no {} numbers", i + 1),
+                        "write it again with `slipway calibrate --runs`");
+        pooled.covariance[i * n + j] = pooled.covariance[j * n + i] =
+            value * pooled.coordinates[i].spread * pooled.coordinates[j].spread;
+      }
+    }
+  }
+
+  Defects& defects_;
+};
+
+}  // namespace
+
+const PooledConstants& built_in_constants() {
+  static const PooledConstants constants = [] {
+    const EmbeddedFile& file = embedded_constants().front();
+    Defects defects;
+    auto read = constants_from_yaml(std::string(file.text), std::string(file.path), defects);
+    if (!read) throw std::logic_error(describe(defects));
+    return *read;
+  }();
+  return constants;
+}
+
+std::optional<PooledConstants> constants_from_yaml(const std::string& text, const std::string& file, Defects& defects) {
+  const std::optional<Value> root = parse_document(text, file, defects);
+  if (!root) return std::nullopt;
+  return ConstantsReader(defects).read(*root);
+}
+
+std::optional<PooledConstants> load_constants(const std::string& path, const Reference& from, Defects& defects) {
+  const std::optional<Value> root = read_document(resolve_path(from.folder, path), from.origin, from.key, defects);
+  if (!root) return std::nullopt;
+  return ConstantsReader(defects).read(*root);
+}
+
+std::string constants_to_yaml(const PooledConstants& constants, const std::string& heading) {
+  std::string text =
+      "# " + heading +
+      fmt::format("\nnoise: {{run: {:.4g}, freedom: {:.4g}}}\ncoordinates:\n", constants.row_spread, constants.freedom);
+  const std::size_t n = constants.coordinates.size();
+  for (std::size_t c = 0; c < n; ++c) {
+    const PooledCoordinate& at = constants.coordinates[c];
+    text += fmt::format("  - {{constant: {}", step_constants()[at.constant].name);
+    if (!at.machine.empty()) text += ", machine: \"" + at.machine + "\"";
+    if (!at.trainer.empty()) text += ", trainer: \"" + at.trainer + "\"";
+    text += fmt::format(", factor: {:.5g}}}\n", std::exp(constants.values[c]));
+  }
+  text += "covariance:\n";
+  for (std::size_t i = 0; i < n; ++i) {
+    text += "  - \"";
+    for (std::size_t j = 0; j <= i; ++j)
+      text += fmt::format(
+          "{}{:.6g}", j == 0 ? "" : " ",
+          constants.covariance[i * n + j] / (constants.coordinates[i].spread * constants.coordinates[j].spread));
+    text += "\"\n";
+  }
+  return text;
+}
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,31 @@
+// The constants of a step (models/machine/step_constants.h) as they were fitted to all trainers and machines, and back.
+//
+//   noise: {run: 0.085, freedom: 5}                       standard deviation of a run, and how sure it is (default 5)
+//   coordinates:                                          factors over the book
+//     - {constant: gemm, factor: 0.97}                                        shared by all
+//     - {constant: gemm, machine: h100-80gb, factor: 1.02}                    of a machine, a trainer, or both
+//   covariance: ["0.31", "0.01 0.93", ...]                of their logarithms over their prior spreads, lower triangle
+//
+// models/machine/fitted_constants.yaml is the built-in set; cluster.constants names another, as `slipway calibrate
+// --runs` writes it. Guarded by tests/scenarios/load_constants_test.cpp: what is written reads back.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "models/fit/pooled_fit.h"
+#include "scenarios/language/profiles.h"
+
+namespace slipway::scenarios {
+
+// Lives as long as the program.
+const PooledConstants& built_in_constants();
+
+// Empty after an error.
+std::optional<PooledConstants> constants_from_yaml(const std::string& text, const std::string& file, Defects& defects);
+// The path of a file that constants_to_yaml wrote. Empty after an error.
+std::optional<PooledConstants> load_constants(const std::string& path, const Reference& from, Defects& defects);
+// A file that reads back as the same constants. `heading`: comment lines without "# ".
+std::string constants_to_yaml(const PooledConstants& constants, const std::string& heading);
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,95 @@
+#include "scenarios/step/step_interval.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "scenarios/answers/readable.h"
+#include "scenarios/step/priced_step.h"
+
+namespace slipway::scenarios {
+namespace {
+
+// A width, a number of GPUs or a tensor degree that no fitted run of a table has: by how much more such rows err than
+// fitted ones (`slipway validate --pooled`, groups left out against in sample: 6.8 and 5.7 %, docs/accuracy.md).
+constexpr double spread_of_a_setting = 0.055;
+
+double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
+
+double length(double a, double b, double c) { return std::sqrt(a * a + b * b + c * c); }
+
+}  // namespace
+
+double StepInterval::half_width() const { return 0.5 * std::log(high_s / low_s); }
+
+std::optional<StepInterval> step_interval(const Scenario& scenario, double step_s, std::size_t outside) {
+  if (!is_priced_by_trainer(scenario)) return std::nullopt;
+  const ConstantsOn fitted = [&](const Machine& machine) { return constants_on(scenario, machine); };
+  PricedStep step(scenario);
+  step.replay(fitted);
+  StepInterval interval;
+  std::set<std::string> machines;
+  for (const NodeGroup& group : scenario.cluster.groups) machines.insert(group.machine.name);
+  for (const std::string& machine : machines) interval.slopes.push_back({machine, step.slopes(fitted, machine)});
+  const PooledConstants& pooled = constants_of(scenario);
+  interval.constants = spread_of(pooled, scenario.trainer.name, interval.slopes);
+  interval.runs = pooled.row_spread;
+  interval.outside = spread_of_a_setting * std::sqrt(static_cast<double>(outside));
+  const double width = std::exp(models::half_width(pooled, length(interval.constants, interval.outside, 0)));
+  interval.low_s = step_s / width, interval.high_s = step_s * width;
+  return interval;
+}
+
+std::vector<Sensitivity> sensitivities(const StepInterval& interval) {
+  constexpr double shown = 0.01;
+  std::vector<Sensitivity> list;
+  const auto table = step_constants();
+  for (const MachineSlopes& each : interval.slopes)
+    for (std::size_t j = 0; j < table.size(); ++j)
+      if (std::abs(each.slopes[j]) >= shown)
+        list.push_back({table[j].name, each.machine, table[j].meaning, each.slopes[j]});
+  std::stable_sort(list.begin(), list.end(),
+                   [](const Sensitivity& a, const Sensitivity& b) { return std::abs(a.slope) > std::abs(b.slope); });
+  return list;
+}
+
+double probability_faster(const Scenario& scenario, double step_s, const StepInterval& interval, double other_s,
+                          const StepInterval& other) {
+  std::vector<MachineSlopes> apart = interval.slopes;
+  for (std::size_t m = 0; m < apart.size(); ++m)
+    for (std::size_t j = 0; j < apart[m].slopes.size(); ++j) apart[m].slopes[j] -= other.slopes[m].slopes[j];
+  const double constants = spread_of(constants_of(scenario), scenario.trainer.name, apart);
+  const double spread =
+      length(constants, length(interval.runs, interval.outside, 0), length(other.runs, other.outside, 0));
+  return normal_cdf(std::log(other_s / step_s) / spread);
+}
+
+std::string interval_text(const StepInterval& interval) {
+  return readable_seconds(interval.low_s) + " to " + readable_seconds(interval.high_s);
+}
+
+const Description<StepInterval>& interval_keys() {
+  static const Description<StepInterval> description =
+      Description<StepInterval>()
+          .key("step_time_low_s", "s",
+               "90 of 100 measured runs are expected between it and step_time_high_s; present where fitted constants "
+               "price the step, like the next keys",
+               &StepInterval::low_s)
+          .key("step_time_high_s", "s", "the other end", &StepInterval::high_s)
+          .key("spread_of_constants", "-", "standard deviation of ln(step) from what the fitted constants leave open",
+               &StepInterval::constants)
+          .key("spread_of_runs", "-", "the same of what runs differ in beyond the constants", &StepInterval::runs)
+          .key("spread_outside", "-", "the same of settings outside the fitted runs", &StepInterval::outside)
+          .list("sensitivities", "constants of which one percent moves the step by 0.01 % and more, the largest first",
+                sensitivities,
+                Description<Sensitivity>()
+                    .key("constant", "text", "name (slipway list constants)", &Sensitivity::constant)
+                    .key("machine", "text", "on which", &Sensitivity::machine)
+                    .key("percent", "%", "by which the step grows for one percent more of it", &Sensitivity::slope))
+          .listed_elsewhere();
+  return description;
+}
+
+}  // namespace slipway::scenarios

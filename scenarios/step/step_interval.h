@@ -1,0 +1,48 @@
+// How sure a predicted step time is: 90 of 100 measured runs are expected within the interval.
+//
+//   replay ──► critical path ──► d ln step / d ln c ──┐
+//   covariance of the fitted constants ───────────────┴─► spread of the constants ─┐
+//   what runs differ in beyond them (PooledConstants::row_spread) ─────────────────┼─► Student's t ──► low, high
+//   settings outside the fitted runs ──────────────────────────────────────────────┘
+//
+// Guarded by tests/scenarios/step_interval_test.cpp.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/fit/pooled_fit.h"
+#include "scenarios/answers/description.h"
+#include "scenarios/language/scenario.h"
+
+namespace slipway::scenarios {
+
+// Change of the step for a change of a constant, both in percent.
+struct Sensitivity {
+  std::string constant, machine, meaning;
+  double slope = 0;
+};
+
+struct StepInterval {
+  double low_s = 0, high_s = 0;
+  // Standard deviations of ln(step): of the constants, of runs beyond them, of what lies outside the fitted runs.
+  double constants = 0, runs = 0, outside = 0;
+  std::vector<MachineSlopes> slopes;
+  double half_width() const;  // of ln(step)
+};
+
+// `outside`: how many settings lie outside the fitted runs (basis.h). Unset where no fitted constants price the step.
+std::optional<StepInterval> step_interval(const Scenario& scenario, double step_s, std::size_t outside);
+// Those of which a percent moves the step by 0.01 % and more, the largest first.
+std::vector<Sensitivity> sensitivities(const StepInterval& interval);
+// Probability that the first step is the faster one, of two layouts of one scenario.
+double probability_faster(const Scenario& scenario, double step_s, const StepInterval& interval, double other_s,
+                          const StepInterval& other);
+
+// "6.22 to 8.31 s"
+std::string interval_text(const StepInterval& interval);
+// For the descriptions of answers with a step time.
+const Description<StepInterval>& interval_keys();
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,184 @@
+// The constants of a step as a file: what is written reads back, and errors name file, line and key.
+#include "scenarios/language/load_constants.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "scenarios/files/embedded_files.h"
+#include "tests/support/scenario_file.h"
+
+namespace slipway::test {
+namespace {
+
+using testing::HasSubstr;
+
+std::size_t index_of(const std::string& name) {
+  for (std::size_t i = 0; i < step_constants().size(); ++i)
+    if (step_constants()[i].name == name) return i;
+  throw std::invalid_argument(name);
+}
+
+// A shared part, a machine's, a trainer's, and that of both.
+PooledConstants some_constants() {
+  PooledConstants pooled;
+  const auto add = [&](const char* name, const char* machine, const char* trainer, double spread, double factor) {
+    pooled.coordinates.push_back({index_of(name), machine, trainer, spread});
+    pooled.values.push_back(std::log(factor));
+  };
+  const auto row = [](const char* name) { return step_constants()[index_of(name)]; };
+  add("gemm", "", "", row("gemm").spread, 0.97);
+  add("gemm", "h100-80gb", "", row("gemm").machine, 1.02);
+  add("host_kernel", "", "nanotron", row("host_kernel").trainer, 1.5);
+  add("whole", "h100-80gb", "nanotron", row("whole").site, 0.9);
+  const std::size_t n = pooled.coordinates.size();
+  pooled.covariance.assign(n * n, 0);
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < n; ++j)
+      pooled.covariance[i * n + j] = (i == j ? 0.5 : 0.01 * static_cast<double>(i + j)) * pooled.coordinates[i].spread *
+                                     pooled.coordinates[j].spread;
+  pooled.row_spread = 0.07, pooled.freedom = 9;
+  return pooled;
+}
+
+// A sound file of one constant; each test breaks one line.
+std::string text_with(const std::string& noise, const std::string& coordinate, const std::string& covariance) {
+  return "noise: " + noise + "\ncoordinates:\n  - " + coordinate + "\ncovariance:\n  - " + covariance + "\n";
+}
+
+Defects defects_of(const std::string& text) {
+  Defects defects;
+  EXPECT_FALSE(constants_from_yaml(text, "c.yaml", defects).has_value());
+  for (const ScenarioError& defect : defects) {
+    EXPECT_EQ(defect.file, "c.yaml");
+    EXPECT_FALSE(defect.remedy.empty());
+  }
+  return defects;
+}
+
+TEST(LoadConstants, WhatIsWrittenReadsBack) {
+  const PooledConstants written = some_constants();
+  Defects defects;
+  const auto read = constants_from_yaml(constants_to_yaml(written, "of a test"), "c.yaml", defects);
+  ASSERT_TRUE(read.has_value()) << describe(defects);
+  EXPECT_NEAR(read->row_spread, written.row_spread, 1e-4);
+  EXPECT_EQ(read->freedom, 9);
+  ASSERT_EQ(read->coordinates.size(), written.coordinates.size());
+  for (std::size_t i = 0; i < written.coordinates.size(); ++i) {
+    EXPECT_EQ(read->coordinates[i].constant, written.coordinates[i].constant);
+    EXPECT_EQ(read->coordinates[i].machine, written.coordinates[i].machine);
+    EXPECT_EQ(read->coordinates[i].trainer, written.coordinates[i].trainer);
+    EXPECT_EQ(read->coordinates[i].spread, written.coordinates[i].spread);
+    EXPECT_NEAR(read->values[i], written.values[i], 1e-4);
+  }
+  ASSERT_EQ(read->covariance.size(), written.covariance.size());
+  for (std::size_t i = 0; i < written.covariance.size(); ++i)
+    EXPECT_NEAR(read->covariance[i], written.covariance[i], 1e-3 * std::abs(written.covariance[i]) + 1e-12);
+}
+
+TEST(LoadConstants, AWrittenFileIsWrittenTheSameAgain) {
+  const std::string text = constants_to_yaml(some_constants(), "of a test");
+  EXPECT_EQ(text.rfind("# of a test\n", 0), 0u);
+  Defects defects;
+  const auto read = constants_from_yaml(text, "c.yaml", defects);
+  ASSERT_TRUE(read.has_value()) << describe(defects);
+  EXPECT_EQ(constants_to_yaml(*read, "of a test"), text);
+}
+
+TEST(LoadConstants, TheConstantsOfARunAreTheProductOfItsParts) {
+  Defects defects;
+  const auto read = constants_from_yaml(constants_to_yaml(some_constants(), ""), "c.yaml", defects);
+  ASSERT_TRUE(read.has_value()) << describe(defects);
+  const StepConstants book = book_constants();
+  EXPECT_NEAR(constants_of(*read, "nanotron", "h100-80gb").gemm, book.gemm * 0.97 * 1.02, 1e-4);
+  EXPECT_NEAR(constants_of(*read, "generic", "a100-80gb").gemm, book.gemm * 0.97, 1e-4);
+  EXPECT_NEAR(constants_of(*read, "nanotron", "h100-80gb").whole, book.whole * 0.9, 1e-4);
+  EXPECT_NEAR(constants_of(*read, "nanotron", "a100-80gb").whole, book.whole, 1e-9);
+}
+
+TEST(LoadConstants, ASectionThatIsMissingIsAnError) {
+  const Defects defects = defects_of("noise: {run: 0.08}\ncoordinates: []\n");
+  ASSERT_EQ(defects.size(), 1u);
+  EXPECT_THAT(defects[0].message, HasSubstr("covariance is missing"));
+  EXPECT_THAT(defects[0].remedy, HasSubstr("calibrate --runs"));
+}
+
+TEST(LoadConstants, AnUnknownConstantAndADeviationThatItHasNotAreErrorsWithTheirLine) {
+  const Defects unknown = defects_of(text_with("{run: 0.08}", "{constant: speed, factor: 1.1}", "\"1\""));
+  ASSERT_EQ(unknown.size(), 1u);
+  EXPECT_EQ(unknown[0].line, 3);
+  EXPECT_EQ(unknown[0].key, "coordinates");
+  EXPECT_THAT(unknown[0].message, HasSubstr("'speed' is no constant"));
+  const Defects deviation =
+      defects_of(text_with("{run: 0.08}", "{constant: gemm, trainer: nanotron, factor: 1.1}", "\"1\""));
+  ASSERT_EQ(deviation.size(), 1u);
+  EXPECT_EQ(deviation[0].line, 3);
+  EXPECT_THAT(deviation[0].message, HasSubstr("gemm has no such deviation"));
+}
+
+TEST(LoadConstants, NumbersThatAreNoneAreErrorsWithTheirKeyAndLine) {
+  const Defects noise = defects_of(text_with("{run: much}", "{constant: gemm, factor: 1.1}", "\"1\""));
+  ASSERT_EQ(noise.size(), 1u);
+  EXPECT_EQ(noise[0].key, "noise.run");
+  EXPECT_EQ(noise[0].line, 1);
+  for (const char* factor : {"factor: 0", "factor: -1", "factor: 1.1x", "factr: 1"}) {
+    const Defects defects =
+        defects_of(text_with("{run: 0.08}", "{constant: gemm, " + std::string(factor) + "}", "\"1\""));
+    ASSERT_EQ(defects.size(), 1u) << factor;
+    EXPECT_EQ(defects[0].key, "coordinates.gemm.factor");
+    EXPECT_EQ(defects[0].line, 3);
+  }
+}
+
+TEST(LoadConstants, DegreesOfFreedomAreFiveUnlessGivenAndAtLeastOne) {
+  Defects none;
+  const std::string one = "{constant: gemm, factor: 1.1}";
+  EXPECT_EQ(constants_from_yaml(text_with("{run: 0.08}", one, "\"1\""), "c.yaml", none)->freedom, 5);
+  const Defects defects = defects_of(text_with("{run: 0.08, freedom: 0.5}", one, "\"1\""));
+  ASSERT_EQ(defects.size(), 1u);
+  EXPECT_EQ(defects[0].key, "noise.freedom");
+  EXPECT_EQ(defects[0].line, 1);
+}
+
+// A user's cluster is none of the published ones.
+TEST(LoadConstants, TheBuiltInSetHasNothingOfSingleClusters) {
+  for (const PooledCoordinate& at : built_in_constants().coordinates)
+    EXPECT_TRUE(at.machine.empty() || at.trainer.empty()) << at.machine << ' ' << at.trainer;
+}
+
+TEST(LoadConstants, ACovarianceOfAnotherSizeIsAnErrorWithItsLine) {
+  const std::string one = "{constant: gemm, factor: 1.1}";
+  const Defects rows = defects_of(text_with("{run: 0.08}", one, "\"1\"\n  - \"0 1\""));
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].key, "covariance");
+  EXPECT_THAT(rows[0].message, HasSubstr("2 rows for 1"));
+  const Defects numbers = defects_of(text_with("{run: 0.08}", one, "\"none\""));
+  ASSERT_EQ(numbers.size(), 1u);
+  EXPECT_EQ(numbers[0].line, 5);
+  EXPECT_THAT(numbers[0].message, HasSubstr("has no 1 numbers"));
+}
+
+TEST(LoadConstants, AFileIsReadFromWhereItsKeyIs) {
+  const ScenarioFolder folder;
+  folder.write("own.yaml", constants_to_yaml(some_constants(), "mine"));
+  const Reference from{{"s.yaml", 4}, "cluster.constants", folder.path().string()};
+  Defects defects;
+  EXPECT_TRUE(load_constants("own.yaml", from, defects).has_value()) << describe(defects);
+  EXPECT_FALSE(load_constants("nowhere.yaml", from, defects).has_value());
+  ASSERT_EQ(defects.size(), 1u);
+  EXPECT_EQ(defects[0].key, "cluster.constants");
+  EXPECT_EQ(defects[0].file, "s.yaml");
+  EXPECT_EQ(defects[0].line, 4);
+}
+
+TEST(LoadConstants, TheBuiltInSetReadsAndIsOne) {
+  ASSERT_EQ(embedded_constants().size(), 1u);
+  const PooledConstants& built_in = built_in_constants();
+  EXPECT_FALSE(built_in.coordinates.empty());
+  EXPECT_GT(built_in.row_spread, 0);
+  for (std::size_t i = 0; i < built_in.coordinates.size(); ++i)
+    EXPECT_GT(built_in.covariance[i * built_in.coordinates.size() + i], 0);
+}
+
+}  // namespace
+}  // namespace slipway::test

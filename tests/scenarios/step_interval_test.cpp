@@ -1,0 +1,109 @@
+// Intervals of predicted step times: what constants, runs and settings outside the fitted ones add to them.
+#include "scenarios/step/step_interval.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "scenarios/step/simulated_step.h"
+
+namespace slipway::test {
+namespace {
+
+const std::string llama = SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml";
+const std::string book = SLIPWAY_SOURCE_DIR "/tests/data/book_constants.yaml";
+
+Scenario scenario_with(const std::vector<std::string>& overrides) {
+  LoadResult loaded = load_scenario(llama, overrides);
+  EXPECT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
+  return std::move(loaded.scenario);
+}
+
+// A set of one constant whose logarithm is known to 0.1.
+PooledConstants of_one(const char* name) {
+  PooledConstants pooled;
+  const auto table = step_constants();
+  for (std::size_t j = 0; j < table.size(); ++j)
+    if (table[j].name == std::string_view(name)) pooled.coordinates = {{j, "", "", 0.1}};
+  pooled.values = {0};
+  pooled.covariance = {0.01};
+  return pooled;
+}
+
+TEST(StepInterval, LiesEvenlyAroundTheStepByTheLogarithm) {
+  const Scenario scenario = scenario_with({});
+  const auto interval = step_interval(scenario, 2, 0);
+  ASSERT_TRUE(interval);
+  EXPECT_NEAR(std::log(interval->high_s / 2), std::log(2 / interval->low_s), 1e-12);
+  EXPECT_NEAR(interval->half_width(), std::log(interval->high_s / 2), 1e-12);
+}
+
+// Student's t with five degrees of freedom has 90 % within 2.015 of its scales.
+TEST(StepInterval, OfKnownConstantsIsThatOfRunsAlone) {
+  Scenario scenario = scenario_with({});
+  PooledConstants known = of_one("gemm");
+  known.covariance = {0};
+  // All that a trainer, a machine and their cluster have of their own is known as well.
+  const PooledConstants all = prior_constants({{"generic", "h100-80gb", 0, 1}}, known);
+  PooledConstants sure = all;
+  sure.covariance.assign(all.covariance.size(), 0);
+  scenario.constants = std::make_shared<PooledConstants>(sure);
+  const auto interval = step_interval(scenario, 2, 0);
+  EXPECT_NEAR(interval->constants, 0, 1e-12);
+  EXPECT_NEAR(interval->half_width(), 2.015 * sure.row_spread, 1e-3);
+}
+
+TEST(StepInterval, WidensWithEachSettingOutsideTheFittedRuns) {
+  const Scenario scenario = scenario_with({});
+  const double none = step_interval(scenario, 1, 0)->half_width(), one = step_interval(scenario, 1, 1)->half_width(),
+               two = step_interval(scenario, 1, 2)->half_width();
+  EXPECT_LT(none, one);
+  EXPECT_LT(one, two);
+}
+
+// What nobody measured counts with its prior: a machine whose runs were fitted is better known than one without any.
+TEST(StepInterval, OfATrainerWithPublishedRunsIsNarrower) {
+  const Scenario known = scenario_with({"cluster.trainer=nanotron"}), other = scenario_with({"cluster.machine=b300"});
+  EXPECT_LT(step_interval(known, 1, 0)->constants, step_interval(other, 1, 0)->constants);
+}
+
+TEST(StepInterval, SensitivitiesAreThoseOfReplaysUnderMovedConstants) {
+  Scenario scenario = scenario_with({});
+  const double here = replayed_step_s(scenario);
+  const auto interval = step_interval(scenario, here, 0);
+  const auto list = sensitivities(*interval);
+  ASSERT_GE(list.size(), 3);
+  double sum = 0;
+  for (const Sensitivity& each : list) sum += std::abs(each.slope);
+  EXPECT_GT(sum, 0.5);
+  const auto table = step_constants();
+  for (std::size_t i = 0; i < 3; ++i) {
+    Scenario moved = scenario;
+    moved.step_constants = [&](const Machine& machine) {
+      StepConstants values = constants_on(scenario, machine);
+      for (const StepConstant& constant : table)
+        if (constant.name == list[i].constant) values.*constant.value *= 1.001;
+      return values;
+    };
+    EXPECT_NEAR(std::log(replayed_step_s(moved) / here) / std::log(1.001), list[i].slope, 0.05) << list[i].constant;
+  }
+}
+
+TEST(StepInterval, ThereIsNoneOfAProfileOfSharesOfPeak) {
+  LoadResult loaded = load_scenario(SLIPWAY_SOURCE_DIR "/scenarios/examples/tiny-llama-cpu.yaml", {});
+  ASSERT_TRUE(loaded.errors.empty());
+  EXPECT_FALSE(step_interval(loaded.scenario, 1, 0));
+}
+
+TEST(StepInterval, OfTwoEqualLayoutsEitherMayBeTheFasterOne) {
+  const Scenario scenario = scenario_with({});
+  const auto interval = step_interval(scenario, 1, 0);
+  EXPECT_NEAR(probability_faster(scenario, 1, *interval, 1, *interval), 0.5, 1e-9);
+  EXPECT_GT(probability_faster(scenario, 1, *interval, 1.5, *interval), 0.95);
+  EXPECT_NEAR(probability_faster(scenario, 1, *interval, 1.2, *interval) +
+                  probability_faster(scenario, 1.2, *interval, 1, *interval),
+              1, 1e-9);
+}
+
+}  // namespace
+}  // namespace slipway::test
