@@ -156,6 +156,42 @@ PooledTable mean_over(const std::vector<PooledTable>& tables, const std::string&
   return mean;
 }
 
+using RowsByTable = std::map<TableKey, std::vector<std::size_t>>;
+
+// Times and bytes that nothing takes when they are 0, and the factor of kernels that nobody fuses, which is then 1.
+PooledConstants without_effect(PooledConstants pooled, std::size_t constant) {
+  constexpr double next_to_nothing = 1e-9;
+  const StepConstant& of = step_constants()[constant];
+  const double neutral = of.unit == std::string_view("factor") ? 1 : next_to_nothing * of.book;
+  for (std::size_t c = 0; c < pooled.coordinates.size(); ++c) {
+    const PooledCoordinate& at = pooled.coordinates[c];
+    if (at.constant != constant) continue;
+    const bool is_shared = at.machine.empty() && at.trainer.empty();
+    pooled.values[c] = is_shared ? std::log(neutral / of.book) : 0;
+  }
+  return pooled;
+}
+
+std::vector<PooledEffect> effects_of(const PooledRuns& runs, const RowsByTable& by_table,
+                                     const PooledConstants& fitted) {
+  std::vector<PooledEffect> effects;
+  const auto table = step_constants();
+  for (std::size_t j = 0; j < table.size(); ++j) {
+    const bool adds = table[j].unit != std::string_view("factor") &&
+                      table[j].unit != std::string_view("share of ports") &&
+                      table[j].unit != std::string_view("share of peak");
+    if (!adds && table[j].value != &StepConstants::eager_traffic) continue;
+    Column seconds(runs.size());
+    runs.predict(runs.all(), without_effect(fitted, j), seconds, nullptr);
+    std::vector<PooledError> errors;
+    for (const auto& [key, rows] : by_table) errors.push_back(error_of(runs, rows, seconds));
+    effects.push_back({table[j].name, table[j].meaning, mean_of(errors)});
+  }
+  std::stable_sort(effects.begin(), effects.end(),
+                   [](const PooledEffect& a, const PooledEffect& b) { return a.without.mean > b.without.mean; });
+  return effects;
+}
+
 std::vector<PooledConstant> constants_in(const PooledConstants& pooled) {
   std::vector<PooledConstant> constants;
   const auto table = step_constants();
@@ -213,7 +249,7 @@ PooledValidation pooled_validation(const std::vector<PublishedTable>& tables,
   progress("fitting without a paper");
   const WithoutPapers without = without_papers(runs, fitted);
 
-  std::map<TableKey, std::vector<std::size_t>> by_table;
+  RowsByTable by_table;
   for (const std::size_t i : all) by_table[{runs.row(i).trainer, runs.row(i).machine}].push_back(i);
   for (const auto& [key, rows] : by_table) {
     PooledTable& table = result.tables.emplace_back();
@@ -245,6 +281,8 @@ PooledValidation pooled_validation(const std::vector<PublishedTable>& tables,
   std::vector<PooledTable> larger = result.tables;
   std::erase_if(larger, [](const PooledTable& table) { return std::isnan(table.after.back().error.mean); });
   result.larger = mean_over(larger, "where there are 10");
+  progress("leaving out one effect at a time");
+  result.effects = effects_of(runs, by_table, fitted);
   result.effective = effective_constants(fitted);
   result.constants = constants_in(fitted);
   result.fitted = fitted;

@@ -47,12 +47,19 @@ struct PooledRun {
   double measured_s = 0, book_s = 0, in_sample_s = 0, layouts_s = 0, paper_s = 0, low_s = 0, high_s = 0;
 };
 
+// What a constant contributes: the error of all tables when it has no effect and nothing is fitted again.
+struct PooledEffect {
+  std::string name, meaning;
+  PooledError without;  // of the in-sample prediction, mean over tables
+};
+
 struct PooledValidation {
   std::vector<PooledTable> tables;
   PooledTable mean;                       // over tables
   PooledTable larger;                     // over those that have all of `after`
   double effective = 0;                   // constants: Σ 1 − posterior variance / prior variance
   std::vector<PooledConstant> constants;  // shared ones, then deviations
+  std::vector<PooledEffect> effects;      // the largest first
   PooledConstants fitted;                 // to all rows
   std::vector<PooledRun> runs;
   std::vector<std::string> not_priced;  // "file:line: reason"

@@ -126,6 +126,18 @@ Description<PooledConstant> constant_keys() {
       .column("off by", [](double value) { return fmt::format("{:+.1f}", value); });
 }
 
+Description<PooledEffect> effect_keys() {
+  return Description<PooledEffect>()
+      .key("name", "text", "of the constant", &PooledEffect::name)
+      .column("without")
+      .object("without", "error of the fit to all runs, mean over tables, with the constant without effect",
+              &PooledEffect::without, error_keys())
+      .wide_column("in sample", [](const PooledEffect& effect) { return error_text(effect.without); })
+      .only_column("bias", [](const PooledEffect& effect) { return fmt::format("{:+.1f}", effect.without.bias); })
+      .key("meaning", "text", "what it prices", &PooledEffect::meaning)
+      .column("what it prices");
+}
+
 const Description<PooledValidation>& description() {
   static const Description<PooledValidation> description =
       Description<PooledValidation>()
@@ -135,6 +147,8 @@ const Description<PooledValidation>& description() {
                   &PooledValidation::larger, table_keys())
           .key("effective_constants", "count", "sum of 1 - variance after the fit / before it",
                &PooledValidation::effective)
+          .list("effects", "what each constant of its own effect contributes, the largest first",
+                &PooledValidation::effects, effect_keys())
           .list("constants", "shared ones, then deviations of trainers, machines and both",
                 &PooledValidation::constants, constant_keys())
           .key("not_priced", "list of text", "runs without a prediction, each with the reason",
@@ -182,6 +196,8 @@ std::string pooled_text(const PooledValidation& validation) {
   std::vector<PooledConstant> shown;
   for (const PooledConstant& each : validation.constants)
     if ((each.trainer.empty() && each.machine.empty()) || std::abs(each.from_book) >= 1) shown.push_back(each);
+  text += "\nWhat each effect contributes: the error in sample without it, nothing fitted again:\n\n" +
+          aligned_table(effect_keys().table(validation.effects));
   text += fmt::format("\n{:.1f} effective constants. Shared ones, and deviations of one spread and more:\n\n",
                       validation.effective) +
           aligned_table(constant_keys().table(shown));

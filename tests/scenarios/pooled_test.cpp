@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -55,6 +56,24 @@ TEST_F(Pooled, PredictsEachTableAlsoWithoutItsPaperAndStatesHowSureItIs) {
   std::ifstream rows(path("rows.csv"));
   const std::string text{std::istreambuf_iterator<char>(rows), {}};
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 20);
+}
+
+// What takes time or bytes makes no step faster by being there.
+TEST_F(Pooled, WithoutAnEffectStepsAreNotSlower) {
+  const std::vector<std::string> files = both();
+  const auto json = nlohmann::json::parse(slipway_with({"validate", files[0], files[1], "--pooled", "--json"}).out);
+  std::set<std::string> names;
+  const double bias = json["mean"]["in_sample"]["bias"];
+  for (const auto& effect : json["effects"]) {
+    names.insert(effect["name"].get<std::string>());
+    EXPECT_LE(effect["without"]["bias"].get<double>(), bias + 0.1) << effect["name"];
+  }
+  for (const char* name : {"host_kernel", "exposed", "node_start", "fixed"}) EXPECT_TRUE(names.contains(name)) << name;
+  // 20 bytes for each of 128,000 logits a token (Hagemann's vocabulary).
+  const auto logits = std::find_if(json["effects"].begin(), json["effects"].end(),
+                                   [](const auto& effect) { return effect["name"] == "logit_bytes"; });
+  ASSERT_NE(logits, json["effects"].end());
+  EXPECT_LT((*logits)["without"]["bias"].get<double>(), bias - 0.1);
 }
 
 TEST_F(Pooled, EveryKeyOfTheJsonIsDocumented) {
