@@ -36,7 +36,7 @@ enum class FittedOf : std::uint8_t { times, memory };
 std::vector<OutsideFit> outside_fit(const Scenario& scenario, const std::string& machine, FittedOf of);
 
 // Slices of a sequence (TeraPipe) with fewer tokens than any pass of a published run on this machine, or on any machine
-// where this one has none. Kernel times for so few tokens are extrapolated, with a trainer's pace and without.
+// where this one has none. Kernel times for so few tokens are extrapolated.
 std::optional<OutsideFit> short_slices(const Scenario& scenario, const std::string& machine);
 
 // The basis of a prediction's times and memory, and its limits.

@@ -29,7 +29,7 @@ void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scen
 void balance_stages(Scenario& scenario);
 // The same as an error of the file. Nothing is balanced by time on machines that await their calibration.
 void derive_split(Settings& settings, Scenario& scenario);
-// Layers per stage for a scenario at its pace. Takes the split with the fastest slowest rank among those in which each
+// Layers per stage for a scenario at its prices. Takes the split with the fastest slowest rank among those in which each
 // pipeline rank needs at most this share of its memory by the verdict (scenarios/step/verdict.h); where none fits,
 // among all splits. A rank that needs more gets a layer less, and so on. So a split that is left out does not fit,
 // unless other chunks of the rank had held its layers. Guarded by tests/scenarios/refine_test.cpp.

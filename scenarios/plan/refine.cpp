@@ -167,7 +167,7 @@ class Refiner {
   }
 
   double bound_of(const Variant& variant) const {
-    const Scenario one = with_layout(scenario_, choice_of(variant));  // already at its pace
+    const Scenario one = with_layout(scenario_, choice_of(variant));
     return StepEstimator(one.step, one.cluster).passes_bound(one.step);
   }
 

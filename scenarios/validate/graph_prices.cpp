@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "scenarios/plan/ranking.h"
+#include "scenarios/step/simulated_step.h"
 #include "scenarios/tables/price.h"
 #include "scenarios/tables/priced_run.h"
 
@@ -40,7 +41,7 @@ void price_by_graph(Validation& validation, GraphEngine engine, const std::funct
     const double seconds = engine == GraphEngine::simulation ? price_layout(scenario, scenario.step).step_time_s
                            : engine == GraphEngine::book
                                ? PricedStep(scenario).replay([](const Machine&) { return book_constants(); })
-                               : price(row).step_s;
+                               : replayed_step_s(scenario);
     std::memcpy(result, &seconds, sizeof seconds);
   };
   Workers workers(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())), work);

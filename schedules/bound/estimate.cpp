@@ -279,48 +279,44 @@ bool gathers_beside(const Step& step) {
   return l.zero >= 1 && l.zero <= 2 && data_degree(l) > 1 && step.overlap_param_gather;
 }
 
+const Machine& machine_of(StepEstimator::Parts& parts, const Layout& layout, int q) {
+  return parts.cluster.groups[parts.wiring(layout).machine_group[q]].machine;
+}
+
 // Seconds from the start of rank q's optimizer to S(q), at least.
 double seconds_to_first(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, int q) {
-  const Wiring& wires = parts.wiring(step.layout);
-  const Update update = update_of(step, costs, q, parts.cluster.groups[wires.machine_group[q]].machine);
+  const Update update = update_of(step, costs, q, machine_of(parts, step.layout, q));
   return update.first + std::max(update.later, first_gather(parts, step, costs, q));
 }
 
-// The earliest end of the first forward of each stage of rank q, where its optimizer starts at 0.
-template <typename Each>
-void each_gathered_forward(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, int q, Each each) {
+// The earliest end of the first forward of a stage, where the rank's optimizer starts at 0. `gathered`: when the weights
+// before it are there; then, when its own are. Within a run of equal blocks it is linear, so the ends of runs are enough.
+double gathered_forward(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, int stage,
+                        double& gathered) {
   const Layout& l = step.layout;
+  const int q = stage % l.pipeline;
   const Wiring& wires = parts.wiring(l);
-  const Machine& machine = parts.cluster.groups[wires.machine_group[q]].machine;
   const std::vector<BlockPrice>& price = parts.prices_of(step, wires.machine_group[q]);
   const auto& messages = costs.messages[wires.alike[q]];
-  const auto& stages = parts.split_of(l);
-  const double overhead = overhead_of(machine);
-  const bool cut = is_cut(step, micro_batches_of(step) == 1);
-  double gathered = update_of(step, costs, q, machine).first;
-  for (std::size_t stage = q; stage < stages.size(); stage += l.pipeline) {
-    double left = costs.forward_s[stage] - overhead, end = 0;
-    for (const auto [run, count] : stages[stage]) {
-      const double block = price[run].forward_s + price[run].cuts * overhead + messages[run].tensor_forward +
-                           messages[run].context_forward;
-      for (int i = 0; i < count; ++i, left -= block) {
-        gathered += messages[run].gather;
-        if (cut) end = std::max(end, gathered + left);
-      }
-    }
-    each(stage, cut ? end : gathered + costs.forward_s[stage]);
+  const double overhead = overhead_of(parts.cluster.groups[wires.machine_group[q]].machine);
+  double left = costs.forward_s[stage] - overhead, end = 0;
+  for (const auto [run, count] : parts.split_of(l)[stage]) {
+    const double gather = messages[run].gather;
+    const double block = price[run].forward_s + price[run].cuts * overhead + messages[run].tensor_forward +
+                         messages[run].context_forward;
+    end = std::max({end, gathered + gather + left, gathered + count * gather + left - (count - 1) * block});
+    gathered += count * gather;
+    left -= count * block;
   }
+  return is_cut(step, micro_batches_of(step) == 1) ? end : gathered + costs.forward_s[stage];
 }
 
 // By how much longer the first forward of rank q takes than another, behind its gathers.
 double gathered_late(Parts& parts, const Step& step, const StageCosts& costs, int q) {
   if (!gathers_beside(step)) return 0;
-  double late = 0;
-  each_gathered_forward(parts, step, costs, q, [&](std::size_t stage, double end) {
-    if (stage == static_cast<std::size_t>(q))
-      late = std::max(0.0, end - seconds_to_first(parts, step, costs, q) - costs.forward_s[stage]);
-  });
-  return late;
+  double gathered = update_of(step, costs, q, machine_of(parts, step.layout, q)).first;
+  const double end = gathered_forward(parts, step, costs, q, gathered);
+  return std::max(0.0, end - seconds_to_first(parts, step, costs, q) - costs.forward_s[q]);
 }
 
 // Seconds in which a rank waits until its messages to other stages are sent, all but the last. Plain schedules only.
@@ -538,13 +534,15 @@ class Replay {
     gathered_.assign(costs_.forward_s.size(), never);
     if (!use_.is_plain || !gathers_beside(step)) return;
     const double begin = seconds_to_first(parts, step, costs_, 0);
-    for (int q = 0; q < (joins_all_ranks(parts.base) ? step.layout.pipeline : 1); ++q) {
-      const double ahead = q == 0 ? 0 : ahead_of_first(parts.cluster.groups[wires.machine_group[q]].machine);
-      each_gathered_forward(parts, step, costs_, q, [&](std::size_t stage, double end) {
-        // Without a norm, later stages' optimizers and gathers may come before the first one's.
-        const bool is_first = stage < static_cast<std::size_t>(step.layout.pipeline);
-        if (is_first || joins_all_ranks(parts.base)) gathered_[stage] = end - begin - ahead;
-      });
+    // Without a norm nothing ties other ranks to rank 0, and its later stages' gathers may come before the first one's.
+    const bool joins = joins_all_ranks(parts.base);
+    const int p = step.layout.pipeline, stages = use_.placement.stages();
+    for (int q = 0; q < (joins ? p : 1); ++q) {
+      const Machine& machine = machine_of(parts, step.layout, q);
+      const double before = begin + (q == 0 ? 0 : ahead_of_first(machine));
+      double gathered = update_of(step, costs_, q, machine).first;
+      for (int stage = q; stage < (joins ? stages : p); stage += p)
+        gathered_[stage] = gathered_forward(parts, step, costs_, stage, gathered) - before;
     }
   }
 

@@ -196,6 +196,15 @@ TEST(StepEstimate, IsALowerBoundWhereRanksShareGpusAndKnowsThatTheyDo) {
   }
 }
 
+// Gives the step this schedule, with its chunks. False where it has no pipeline for it, or the schedule refuses it.
+bool takes(Step& step, const Schedule& schedule) {
+  step.schedule = schedule.name;
+  step.layout.chunks = schedule.default_chunks;
+  if (step.layout.pipeline == 1 || schedule.default_slices > 1) return false;
+  if (schedule.copies > 1) step.layout.zero = std::min(step.layout.zero, 1);
+  return !schedule.refuse(schedule_shape(step));
+}
+
 // Schedules that plan does not search by itself: split backwards, stages in a V, copies of the model.
 TEST(StepEstimate, IsALowerBoundOfEverySchedule) {
   std::mt19937 random(3);
@@ -205,11 +214,7 @@ TEST(StepEstimate, IsALowerBoundOfEverySchedule) {
     Drawn drawn = random_step(random);
     for (const Schedule& schedule : all_schedules()) {
       Step& in = drawn.input;
-      in.schedule = schedule.name;
-      in.layout.chunks = schedule.default_chunks;
-      if (in.layout.pipeline == 1 || schedule.default_slices > 1) continue;
-      if (schedule.copies > 1) in.layout.zero = std::min(in.layout.zero, 1);
-      if (schedule.refuse(schedule_shape(in))) continue;
+      if (!takes(in, schedule)) continue;
       StepEstimator estimator(in, cluster);
       Step choice = in;
       choice.schedule = schedule.name;
@@ -333,11 +338,7 @@ TEST(StepEstimate, IsALowerBoundOfEveryScheduleOfATrainer) {
       Drawn drawn = random_trained_step(random);
       for (const Schedule& schedule : all_schedules()) {
         Step& in = drawn.input;
-        in.schedule = schedule.name;
-        in.layout.chunks = schedule.default_chunks;
-        if (in.layout.pipeline == 1 || schedule.default_slices > 1) continue;
-        if (schedule.copies > 1) in.layout.zero = std::min(in.layout.zero, 1);
-        if (schedule.refuse(schedule_shape(in))) continue;
+        if (!takes(in, schedule)) continue;
         const Compared bounds =
             compared(in, trained_nodes(trainers()[i % trainers().size()].second, constants_with_host(host)));
         EXPECT_LE(bounds.passes_s, bounds.step_s * rounding) << schedule.name << drawn.text;
