@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -196,6 +197,32 @@ TEST(PooledFit, FindsTheNoiseOfManyRuns) {
     EXPECT_GT(fit.freedom, 54);  // 60 runs, a guess that counts as two, at most eight constants
     EXPECT_LT(fit.freedom, 62);
   }
+}
+
+TEST(PooledFit, ABrokenRunAmongThreeOfOnesOwnNeitherMovesConstantsNorWidensTheInterval) {
+  std::mt19937_64 random(12);
+  const auto whole = static_cast<std::size_t>(std::find_if(step_constants().begin(), step_constants().end(),
+                                                           [](const auto& each) { return each.site > 0; }) -
+                                              step_constants().begin());
+  auto runs = runs_of("a", 3, {0, whole}, random);
+  auto rows = measured(runs, drawn_from_the_priors(runs, random), 0.02, random);
+  const auto two = std::vector<SyntheticRun>(runs.begin(), runs.begin() + 2);
+  const PooledConstants without = add_runs({rows[0], rows[1]}, prices_of(two), prior_constants({}));
+  rows[2].measured_s *= 35;
+  const PooledConstants with = add_runs(rows, prices_of(runs), prior_constants({}));
+  EXPECT_NEAR(constants_of(with, "a", "machine of a").gemm, constants_of(without, "a", "machine of a").gemm, 0.002);
+  EXPECT_NEAR(half_width(with, 0), half_width(without, 0), 0.01);
+}
+
+// The prior holds a cluster whose every run is half as long again as predicted for improbable, but possible.
+TEST(PooledFit, RunsThatAreAllFarFromPredictedButAlikeAreNotBroken) {
+  std::mt19937_64 random(13);
+  auto runs = runs_of("a", 4, {12, 13}, random);
+  auto rows = measured(runs, prior_constants({}), 0.02, random);
+  for (PooledRow& row : rows) row.measured_s *= 1.5;
+  const PooledConstants fit = add_runs(rows, prices_of(runs), prior_constants({}));
+  const StepConstants found = constants_of(fit, "a", "machine of a");
+  for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_NEAR(seconds_of(runs[i], found) / rows[i].measured_s, 1, 0.1);
 }
 
 TEST(PooledFit, AStatedNoiseIsKeptAndItsIntervalIsThatOfANormalRun) {
