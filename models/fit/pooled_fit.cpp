@@ -277,8 +277,8 @@ namespace {
 // interval at 3, 5 and 8 % noise. With ν = 3 they are 94, 89 and 87 %; with s₀ = 0.04 and ν = 3, 97 % at 3 % noise.
 constexpr double guessed_noise = 0.03, guess_counts = 2;
 constexpr double widest_noise = 0.1;  // of the first fit: the runs of a cluster unlike the others are not broken
-constexpr double kappa = 0.5649;     // mean of r²/√(1 + r²) of normal r
-constexpr double sure_noise = 1000;  // degrees of freedom of a noise that is given
+constexpr double kappa = 0.5649;      // mean of r²/√(1 + r²) of normal r
+constexpr double sure_noise = 1000;   // degrees of freedom of a noise that is given
 
 // trace(1 − P Σ): how many constants the runs fix, beside what was known.
 double fixed_by_runs(const PooledConstants& before, const PooledConstants& after) {

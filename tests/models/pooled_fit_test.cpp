@@ -201,9 +201,9 @@ TEST(PooledFit, FindsTheNoiseOfManyRuns) {
 
 TEST(PooledFit, ABrokenRunAmongThreeOfOnesOwnNeitherMovesConstantsNorWidensTheInterval) {
   std::mt19937_64 random(12);
-  const auto whole = static_cast<std::size_t>(std::find_if(step_constants().begin(), step_constants().end(),
-                                                           [](const auto& each) { return each.site > 0; }) -
-                                              step_constants().begin());
+  const auto whole = static_cast<std::size_t>(
+      std::find_if(step_constants().begin(), step_constants().end(), [](const auto& each) { return each.site > 0; }) -
+      step_constants().begin());
   auto runs = runs_of("a", 3, {0, whole}, random);
   auto rows = measured(runs, drawn_from_the_priors(runs, random), 0.02, random);
   const auto two = std::vector<SyntheticRun>(runs.begin(), runs.begin() + 2);
