@@ -188,6 +188,39 @@ void take_start(PooledConstants& pooled, const PooledConstants& from) {
 
 }  // namespace
 
+namespace {
+
+constexpr double kappa = 0.5649;  // mean of r²/√(1 + r²) of normal r
+
+// trace(1 − P Σ): how many constants the runs fix, beside what was known.
+double fixed_by_runs(const PooledConstants& before, const PooledConstants& after) {
+  const MatrixXd covariance = covariance_of(after);
+  return static_cast<double>(covariance.rows()) - covariance_of(before).ldlt().solve(covariance).trace();
+}
+
+// Sets row_spread and freedom. Root mean square over tables, as tables differ in how far their runs are from any fit, and a run of a further table is
+// of one of them. `fixed`: how many constants the rows fixed. The default counts as one table.
+void set_row_spread(PooledConstants& pooled, const std::vector<PooledRow>& rows, const VectorXd& r, double scale,
+                    double fixed) {
+  const Eigen::ArrayXd counts = sound(r, scale);
+  std::map<std::pair<std::string, std::string>, std::pair<double, double>> tables;  // runs, sum of squares
+  double runs = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto at = static_cast<Eigen::Index>(i);
+    auto& [n, sum] = tables[{rows[i].trainer, rows[i].machine}];
+    n += counts[at], runs += counts[at] * rows[i].weight;
+    sum += counts[at] * r[at] * r[at] / std::sqrt(1 + r[at] * r[at]) * scale * scale / kappa;
+  }
+  const double guess = PooledConstants{}.row_spread;
+  pooled.freedom = static_cast<double>(tables.size()) + 1;
+  double square = 0;
+  for (const auto& [table, of] : tables) square += of.second / std::max(of.first, 1.0);
+  square *= runs / std::max(runs - fixed, 1.0);
+  pooled.row_spread = std::sqrt((square + guess * guess) / pooled.freedom);
+}
+
+}  // namespace
+
 PooledConstants fit_pooled(const std::vector<PooledRow>& rows, const PooledPrices& prices,
                            const PooledOptions& options) {
   PooledConstants pooled = options.prior ? prior_constants(rows, *options.prior) : prior_constants(rows);
@@ -244,6 +277,7 @@ PooledConstants fit_pooled(const std::vector<PooledRow>& rows, const PooledPrice
   set_normal();
   const MatrixXd covariance = normal.ldlt().solve(MatrixXd::Identity(normal.rows(), normal.cols()));
   pooled.covariance.assign(covariance.data(), covariance.data() + covariance.size());
+  set_row_spread(pooled, rows, r, options.scale, fixed_by_runs(prior, pooled));
   return pooled;
 }
 
@@ -277,14 +311,7 @@ namespace {
 // interval at 3, 5 and 8 % noise. With ν = 3 they are 94, 89 and 87 %; with s₀ = 0.04 and ν = 3, 97 % at 3 % noise.
 constexpr double guessed_noise = 0.03, guess_counts = 2;
 constexpr double widest_noise = 0.1;  // of the first fit: the runs of a cluster unlike the others are not broken
-constexpr double kappa = 0.5649;      // mean of r²/√(1 + r²) of normal r
 constexpr double sure_noise = 1000;   // degrees of freedom of a noise that is given
-
-// trace(1 − P Σ): how many constants the runs fix, beside what was known.
-double fixed_by_runs(const PooledConstants& before, const PooledConstants& after) {
-  const MatrixXd covariance = covariance_of(after);
-  return static_cast<double>(covariance.rows()) - covariance_of(before).ldlt().solve(covariance).trace();
-}
 
 }  // namespace
 

@@ -37,7 +37,8 @@ struct PooledConstants {
   std::vector<PooledCoordinate> coordinates;
   std::vector<double> values;      // of the logarithm, per coordinate
   std::vector<double> covariance;  // of the values, row by row
-  double row_spread = 0.085;       // of ln(measured / predicted) of a run, beyond what the constants leave open
+  double row_spread = 0.085;       // of ln(measured / predicted) of a run, beyond what the constants leave open: of a
+                                   // fit, the root mean square over its tables
   double freedom = 5;              // degrees of freedom of Student's t: how sure row_spread is; at least 1
 };
 
