@@ -74,12 +74,16 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
     }
     ++price.cuts;
     const bool context = op.axis == Axis::context;
-    const int members = context ? shape.sharding.context : shape.sharding.tensor;
+    const int members = op.axis == Axis::expert          ? shape.sharding.expert
+                        : op.axis == Axis::expert_tensor ? expert_tensor_of(shape.sharding)
+                        : context                        ? shape.sharding.context
+                                                         : shape.sharding.tensor;
     const double launch = host_seconds(WorkKind::wire_collective, members, op.axis, machine);
     const int first = op.forward == Collective::none ? 0 : 1;
     price.host_forward_s += first * launch;
     price.host_backward_s += (messages_of(op, again) - first) * launch;
     if (op.forward == Collective::shift) continue;  // runs beside the attention, and may be hidden by it
+    if (op.axis == Axis::expert || op.axis == Axis::expert_tensor) continue;  // so is a dispatch, by shared experts
     LayerMessages& forward = context ? price.context_forward : price.tensor_forward;
     LayerMessages& backward = context ? price.context_backward : price.tensor_backward;
     forward.add(op.forward, members, op.message_bytes);
@@ -233,13 +237,18 @@ bool is_cut(const Step& step, bool reduces) {
 struct Update {
   double first = 0, later = 0, held = 0;
 };
+// Parameters that one rank updates.
+double shard_of(const BlockElements& held, const Layout& layout) {
+  if (layout.zero == 0) return static_cast<double>(held.sum());
+  return static_cast<double>(held.dense) / data_degree(layout) +
+         static_cast<double>(held.experts) / expert_data_of(layout);
+}
 Update update_of(const Step& step, const StageCosts& costs, int q, const Machine& machine) {
   const Layout& layout = step.layout;
-  const double shards = layout.zero >= 1 ? data_degree(layout) : 1;
   const double whole = machine.constants.whole;
   Update update{whole * machine.constants.fixed, 0, 0};
   for (int chunk = 0; chunk < layout.chunks; ++chunk) {
-    const double elements = costs.elements[chunk * layout.pipeline + q] / shards;
+    const double elements = shard_of(costs.elements[chunk * layout.pipeline + q], layout);
     (chunk == 0 ? update.first : update.later) +=
         overhead_of(machine) + whole * optimizer_seconds(machine, elements, step.dtype);
     update.held += elements;
@@ -418,10 +427,9 @@ void bound_hosts(Parts& parts, const Step& step, int m, StepEstimate& estimate) 
     const double launch = host_seconds(WorkKind::transfer, 2, Axis::pipeline, machine);
     double host = work[q].seconds + work[q].launches * launch;
     if (joins) {
-      const std::vector<double>& elements = parts.costs_of(step).elements;
-      const double held = std::accumulate(elements.begin(), elements.end(), 0.0);
-      const double own =
-          own_norm_seconds(parts, machine, step.layout.zero >= 1 ? held * step.layout.tensor / ranks : held);
+      double held = 0;
+      for (const BlockElements& stage : parts.costs_of(step).elements) held += shard_of(stage, step.layout);
+      const double own = own_norm_seconds(parts, machine, step.layout.zero >= 1 ? held / p : held);
       host += std::max(p == 1 ? parts.fastest_gpu * own : 0, ranks > 1 ? 2 * launch : launch) +
               parts.norm_sum_seconds(ranks);
     }
@@ -436,7 +444,8 @@ void bound_memory(Parts& parts, const Step& step, int m, StepEstimate& estimate)
   const int p = step.layout.pipeline;
   estimate.memory_share = -1;
   for (int q = 0; q < p; ++q) {
-    double elements = 0, kept = 0;
+    BlockElements elements;
+    double kept = 0;
     for (int stage = 0; stage < use.placement.stages(); ++stage) {
       if (use.placement.rank[stage] != q) continue;
       const std::size_t part = use.placement.part_of(stage);
@@ -694,14 +703,14 @@ StepEndSeconds split_end(Parts& parts, const Step& step, const StageCosts& costs
                          bool reduces) {
   const Layout& layout = step.layout;
   const Machine& machine = parts.cluster.groups[parts.wiring(layout).machine_group[q]].machine;
-  const double shards = layout.zero >= 1 ? data_degree(layout) : 1;
   const double whole = machine.constants.whole;
   StepEndSeconds end;
   end.optimizer = whole * machine.constants.fixed;
   for (int stage = 0; stage < use.placement.stages(); ++stage)
     if (use.placement.rank[stage] == q)
       end.optimizer +=
-          overhead_of(machine) + whole * optimizer_seconds(machine, costs.elements[stage] / shards, step.dtype);
+          overhead_of(machine) +
+          whole * optimizer_seconds(machine, shard_of(costs.elements[stage], layout), step.dtype);
   if (reduces) end.data = exposed_reduction(parts, step, costs, q, Pass::weight_grad);
   return end;
 }

@@ -83,13 +83,6 @@ void degree_divides(Findings& found, const char* key, std::int64_t degree, const
 
 // What the layout may be, whatever the model.
 
-void no_expert_parallelism(const Step& step, Findings& found) {
-  if (step.layout.expert == 1) return;
-  found.refuse("layout.expert", [] {
-    return Text{"expert parallelism is reserved and not modelled yet", "1", "set layout.expert to 1"};
-  });
-}
-
 void sequence_parallelism_needs_a_tensor_group(const Step& step, Findings& found) {
   if (!step.layout.sequence_parallel || step.layout.tensor > 1) return;
   found.refuse("layout.sequence_parallel", [] {
@@ -155,8 +148,74 @@ void tensor_shards_the_model(const Step& step, Findings& found) {
   degree_divides(found, "layout.tensor", tensor, "model.heads", block->heads);
   if (block->kv_heads != block->heads && block->heads % tensor == 0)
     degree_divides(found, "layout.tensor", tensor, "model.kv_heads", block->kv_heads);
-  degree_divides(found, "layout.tensor", tensor, "model.ffn", block->ffn);
+  for (const BlockRun& run : step.model->runs) {
+    const bool dense = run.block.experts == 0;
+    const std::int64_t width = dense ? run.block.ffn : run.block.shared_ffn;
+    if (run.block.kind != BlockKind::transformer || width % tensor == 0) continue;
+    degree_divides(found, "layout.tensor", tensor, dense ? "model.ffn" : "model.shared_ffn", width);
+    break;
+  }
   degree_divides(found, "layout.tensor", tensor, "model.vocab", head->vocab);
+}
+
+// Experts on ranks of their own. Each rule speaks only where the one before it holds.
+
+constexpr const char* expert_key = "layout.expert";
+constexpr const char* expert_tensor_key = "layout.expert_tensor";
+
+void dispatch_needs_experts(const Step& step, Findings& found) {
+  if (has_experts(step.model) || !dispatches(sharding_of(step.layout))) return;
+  const bool divided = step.layout.expert > 1;
+  found.refuse(divided ? expert_key : expert_tensor_key, [&] {
+    return Text{"the model has no experts to " + std::string(divided ? "divide among ranks" : "cut"),
+                divided ? "1" : "that of layout.tensor",
+                divided ? "set layout.expert to 1, or choose a model with experts"
+                        : "leave layout.expert_tensor out, or choose a model with experts"};
+  });
+}
+
+void expert_degrees_divide_experts(const Step& step, Findings& found) {
+  const Layout& layout = step.layout;
+  const Sharding cut = sharding_of(layout);
+  if (!has_experts(step.model)) return;
+  for (const BlockRun& run : step.model->runs) {
+    const Block& block = run.block;
+    if (block.experts == 0) continue;
+    if (block.experts % layout.expert != 0)
+      return degree_divides(found, expert_key, layout.expert, "model.experts", block.experts);
+    if (block.ffn % expert_tensor_of(cut) != 0)
+      return degree_divides(found, layout.expert_tensor > 0 ? expert_tensor_key : "layout.tensor",
+                            expert_tensor_of(cut), "model.ffn", block.ffn);
+  }
+}
+
+void expert_groups_fill_a_pipeline_rank(const Step& step, Findings& found) {
+  const Layout& layout = step.layout;
+  const std::int64_t members = member_count(layout), cut = expert_tensor_of(sharding_of(layout));
+  if (!has_experts(step.model) || !dispatches(sharding_of(layout)) || members % (layout.expert * cut) == 0) return;
+  found.refuse(layout.expert > 1 ? expert_key : expert_tensor_key, [&] {
+    return Text{"expert " + str(std::int64_t{layout.expert}) + " x expert_tensor " + str(cut) + " = " +
+                    str(layout.expert * cut) + " ranks do not divide the " + str(members) +
+                    " (tensor x context x data) that share a stage",
+                "products among " + divisors_of(members), "lower layout.expert or layout.expert_tensor"};
+  });
+}
+
+void dispatched_tokens_are_those_of_one_rank(const Step& step, Findings& found) {
+  const Layout& layout = step.layout;
+  if (!dispatches_tokens(step) || layout.tensor == 1 || layout.sequence_parallel) return;
+  found.refuse("layout.sequence_parallel", [] {
+    return Text{"where tokens travel to experts, each tensor rank routes its own ones", "true with layout.tensor above 1",
+                "turn sequence_parallel on, or set layout.expert to 1 and leave layout.expert_tensor out"};
+  });
+}
+
+void dispatch_keeps_weights_whole(const Step& step, Findings& found) {
+  if (!dispatches_tokens(step) || step.layout.zero < 2) return;
+  found.refuse("layout.zero", [] {
+    return Text{"with experts on ranks of their own, ZeRO 2 and 3 are not modelled", "0, 1",
+                "set layout.zero to 1, or layout.expert to 1"};
+  });
 }
 
 // Each rank of a context group has one piece of the sequence, or two if it is causal (models/model/token_ranges.h).
@@ -243,8 +302,8 @@ void elements_can_be_counted(const Step& step, Findings& found) {
   constexpr double most = 9e16;
   std::int64_t widest = 0;
   for (const BlockRun& run : step.model->runs)
-    widest = std::max(
-        {widest, rows_of(run.block) * std::max(run.block.hidden, run.block.ffn), run.block.experts, run.block.vocab});
+    widest = std::max({widest, rows_of(run.block) * std::max(run.block.hidden, run.block.ffn), run.block.shared_ffn,
+                       run.block.experts, run.block.vocab});
   const double tokens = static_cast<double>(step.micro_batch) * static_cast<double>(step.model->sequence);
   if (tokens * static_cast<double>(widest) <= most) return;
   found.refuse("schedule.micro_batch", [&] {
@@ -514,7 +573,6 @@ constexpr std::string_view model = "model", name = "schedule.name", slices = "sc
 // The book. Rules stand in the order in which their refusals are reported.
 const std::vector<Rule>& book() {
   static const std::vector<Rule> rules{
-      {{"layout.expert"}, no_expert_parallelism},
       {{sequence_parallel, tensor}, sequence_parallelism_needs_a_tensor_group},
       {{"layout.placement"}, nullptr, placement_names_every_node},
       {{tensor, context, pipeline, data}, nullptr, ranks_fill_the_cluster},
@@ -531,6 +589,11 @@ const std::vector<Rule>& book() {
        nullptr,
        block_times_are_those_of_the_model},
       {{model, tensor}, tensor_shards_the_model},
+      {{model, tensor, expert_key, expert_tensor_key}, dispatch_needs_experts},
+      {{model, tensor, expert_key, expert_tensor_key}, expert_degrees_divide_experts},
+      {{model, tensor, context, data, expert_key, expert_tensor_key}, expert_groups_fill_a_pipeline_rank},
+      {{model, tensor, sequence_parallel, expert_key, expert_tensor_key}, dispatched_tokens_are_those_of_one_rank},
+      {{model, zero, expert_key, expert_tensor_key}, dispatch_keeps_weights_whole},
       {{model, context}, context_cuts_the_sequence},
       {{model, context, sequence_parallel},
        sequence_parallelism_shards_whole_tokens},  // also of a tensor that is refused

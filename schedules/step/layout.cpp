@@ -170,7 +170,15 @@ Sharding sharding_of(const Layout& layout) {
   return {.tensor = layout.tensor,
           .sequence_parallel = layout.sequence_parallel,
           .context = layout.context,
-          .exchange = layout.context_exchange};
+          .exchange = layout.context_exchange,
+          .expert = layout.expert,
+          .expert_tensor = layout.expert_tensor};
+}
+
+int member_count(const Layout& layout) { return layout.data * layout.context * layout.tensor; }
+
+int expert_data_of(const Layout& layout) {
+  return member_count(layout) / (layout.expert * expert_tensor_of(sharding_of(layout)));
 }
 
 std::vector<BlockRange> split_blocks(const Model& model, const Layout& layout) {

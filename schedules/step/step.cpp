@@ -42,6 +42,8 @@ ActionLists action_lists(const Step& step) {
 
 bool uses_kfac(const Step& step) { return step.optimizer.name == "kfac"; }
 
+bool dispatches_tokens(const Step& step) { return has_experts(step.model) && dispatches(sharding_of(step.layout)); }
+
 bool joins_all_ranks(const Step& step) { return step.clip_norm > 0 || step.worker_norms; }
 
 }  // namespace slipway::schedules

@@ -95,6 +95,8 @@ ScheduleShape schedule_shape(const Step& step);
 ActionLists action_lists(const Step& step);
 // K-FAC preconditions gradients before the update: a task per stage, and inverses that stay in memory.
 bool uses_kfac(const Step& step);
+// Tokens travel to the ranks of their experts.
+bool dispatches_tokens(const Step& step);
 // The step sums a number over all ranks before it updates anything.
 bool joins_all_ranks(const Step& step);
 

@@ -119,7 +119,7 @@ double seconds_before(const Work& work, const Communicator& communicator, const 
   return seconds;
 }
 
-static_assert(static_cast<std::size_t>(Axis::world) + 1 == message_axes);
+static_assert(static_cast<std::size_t>(Axis::expert_data) + 1 == message_axes);
 
 namespace {
 
