@@ -20,9 +20,12 @@ bool is_plain(const std::vector<Action>& list, int rank, const ScheduleShape& sh
          list.back().stage == rank;
 }
 
-// Per chunk, where every micro-batch of the rank's own stages weighs the same. `no_bytes`: zeros, per stage.
-std::vector<int> in_flight(const std::vector<Action>& list, int rank, const ScheduleShape& shape,
+// Per chunk, where every micro-batch of the rank's own stages weighs the same. `no_bytes`: zeros, per stage. The forward
+// of a pair may keep its last bytes when the backward has freed all: so the backward counts first.
+std::vector<int> in_flight(std::vector<Action> list, int rank, const ScheduleShape& shape,
                            std::vector<HeldBytes>& no_bytes) {
+  for (std::size_t i = 0; i + 1 < list.size(); ++i)
+    if (list[i].with_next && list[i].pass == Pass::forward) std::swap(list[i], list[i + 1]), ++i;
   const auto weigh = [&](double bytes) {
     for (int chunk = 0; chunk < shape.chunks; ++chunk) no_bytes[rank + chunk * shape.pipeline].activations = bytes;
   };
@@ -40,7 +43,9 @@ std::vector<int> in_flight(const std::vector<Action>& list, int rank, const Sche
 ScheduleUse schedule_use(const Schedule& schedule, const ScheduleShape& shape) {
   if (const auto reason = schedule.refuse(shape)) throw std::invalid_argument(reason->problem + "; " + reason->remedy);
   const ActionLists lists = schedule.actions(shape);
-  ScheduleUse use{shape.slices == 1 && shape.copies == 1,
+  const bool pairs = has_pairs(lists);
+  ScheduleUse use{shape.slices == 1 && shape.copies == 1 && !pairs,
+                  pairs,
                   {static_cast<std::size_t>(shape.pipeline), std::vector<int>(shape.chunks, 0)},
                   placement_of(lists, shape),
                   std::vector<int>(shape.stages(), 0)};

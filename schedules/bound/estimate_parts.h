@@ -17,6 +17,8 @@ namespace slipway::schedules {
 struct ScheduleUse {
   // Whole backwards only; stage s on rank s mod p; each rank ends with a backward of its first stage.
   bool is_plain = false;
+  // Messages of a pair hide behind its compute, so only the compute is bounded (Action::with_next).
+  bool has_pairs = false;
   std::vector<std::vector<int>> in_flight;  // [rank][chunk] micro-batches at the fullest moment
   Placement placement;
   std::vector<int> forwards;  // per stage: actions of a step

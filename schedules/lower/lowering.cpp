@@ -8,6 +8,7 @@
 #include "schedules/graph/parallel.h"
 #include "schedules/lower/kfac_shares.h"
 #include "schedules/lower/lowering_state.h"
+#include "schedules/lower/pairs.h"
 #include "schedules/lower/passes.h"
 #include "schedules/rules/rules.h"
 #include "schedules/step/placement.h"
@@ -75,7 +76,8 @@ LoweringState::LoweringState(ActionLists lists, TaskGraph& target)
   last_micro_batch.assign(count, none);
   for (const auto& list : actions) {
     for (std::size_t i = 0; i < list.size(); ++i) {
-      index_of(list[i]) = static_cast<std::uint32_t>(i);
+      const bool ends_pair = i > 0 && list[i - 1].with_next;  // both have the index of the first
+      index_of(list[i]) = static_cast<std::uint32_t>(ends_pair ? i - 1 : i);
       if (list[i].pass != Pass::forward) last_micro_batch[list[i].stage] = list[i].micro_batch;
     }
   }
@@ -270,6 +272,7 @@ void place_compute_order(LoweringState& state) {
     auto& list = state.placed[rank];
     std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   });
+  interleave_pairs(state);
 }
 
 // Trainers whose ranks wait until a message to the next stage is sent before they go on (the default of Megatron-LM's

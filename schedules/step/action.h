@@ -24,6 +24,10 @@ struct Action {
   int stage = 0;  // virtual stage
   int micro_batch = 0;
   int slice = 0;  // TeraPipe; 0 otherwise
+  // A pair: this action and the next one of the row, a forward and a backward of different micro-batches, are one cell.
+  // Both start when the inputs of both are there, and messages of one run while the other computes
+  // (schedules/lower/pairs.h).
+  bool with_next = false;
   bool operator==(const Action&) const = default;
 };
 
@@ -62,6 +66,8 @@ struct Schedule {
 
 // True if any weight gradient is a pass of its own.
 bool splits_backward(const ActionLists& actions);
+// True if any forward and backward are a pair.
+bool has_pairs(const ActionLists& actions);
 
 // All schedules, sorted by name; one by name (nullptr when unknown).
 const std::vector<Schedule>& all_schedules();
