@@ -57,8 +57,10 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
   const bool again = recompute == Recompute::full && blocks_of(model)[block].kind == BlockKind::transformer;
   const double whole = machine.constants.whole;
   BlockPrice price;
+  const Operator* before = nullptr;
   for (const Operator& op : operators) {
     if (op.kind != OpKind::communicate) {
+      before = &op;
       const double forward = whole * operator_seconds(machine, op, Direction::forward);
       price.forward_s += forward;
       price.backward_s += whole * operator_seconds(machine, op, Direction::backward) + (again ? forward : 0);
@@ -72,7 +74,8 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
       if (op.kind != OpKind::embed && op.kind != OpKind::add_positions) price.kept_bytes += op.saved_bytes;
       continue;
     }
-    ++price.cuts;
+    if (before != nullptr && before->kind != OpKind::communicate) ++price.cuts;
+    before = &op;
     const bool context = op.axis == Axis::context;
     const int members = op.axis == Axis::expert          ? shape.sharding.expert
                         : op.axis == Axis::expert_tensor ? expert_tensor_of(shape.sharding)
@@ -83,7 +86,8 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
     price.host_forward_s += first * launch;
     price.host_backward_s += (messages_of(op, again) - first) * launch;
     if (op.forward == Collective::shift) continue;  // runs beside the attention, and may be hidden by it
-    if (op.axis == Axis::expert || op.axis == Axis::expert_tensor) continue;  // so is a dispatch, by shared experts
+    // So do a dispatch and shared experts, each of which may hide the messages of the other.
+    if (op.axis == Axis::expert || op.axis == Axis::expert_tensor || op.wire == wire_shared) continue;
     LayerMessages& forward = context ? price.context_forward : price.tensor_forward;
     LayerMessages& backward = context ? price.context_backward : price.tensor_backward;
     forward.add(op.forward, members, op.message_bytes);
@@ -708,9 +712,8 @@ StepEndSeconds split_end(Parts& parts, const Step& step, const StageCosts& costs
   end.optimizer = whole * machine.constants.fixed;
   for (int stage = 0; stage < use.placement.stages(); ++stage)
     if (use.placement.rank[stage] == q)
-      end.optimizer +=
-          overhead_of(machine) +
-          whole * optimizer_seconds(machine, shard_of(costs.elements[stage], layout), step.dtype);
+      end.optimizer += overhead_of(machine) +
+                       whole * optimizer_seconds(machine, shard_of(costs.elements[stage], layout), step.dtype);
   if (reduces) end.data = exposed_reduction(parts, step, costs, q, Pass::weight_grad);
   return end;
 }

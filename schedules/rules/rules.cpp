@@ -205,7 +205,8 @@ void dispatched_tokens_are_those_of_one_rank(const Step& step, Findings& found) 
   const Layout& layout = step.layout;
   if (!dispatches_tokens(step) || layout.tensor == 1 || layout.sequence_parallel) return;
   found.refuse("layout.sequence_parallel", [] {
-    return Text{"where tokens travel to experts, each tensor rank routes its own ones", "true with layout.tensor above 1",
+    return Text{"where tokens travel to experts, each tensor rank routes its own ones",
+                "true with layout.tensor above 1",
                 "turn sequence_parallel on, or set layout.expert to 1 and leave layout.expert_tensor out"};
   });
 }
@@ -432,6 +433,8 @@ void workers_have_gradients_to_compare(const Step& step, Findings& found) {
   if (layout.context > 1)
     return refuse("gradients are reduced over data and context ranks at once, so no worker ever has its own",
                   "set layout.context to 1");
+  if (dispatches_tokens(step))
+    return refuse("an expert of another rank sums the gradients of several workers' tokens", "set layout.expert to 1");
   if (layout.zero < 2) return;
   const auto refuse_sharded = [&](const char* what) {
     refuse("with layout.zero " + str(std::int64_t{layout.zero}) + " " + what, "set layout.zero to 1");

@@ -318,7 +318,7 @@ TEST_F(ScenarioWithExperts, NamesWhatKnowsNoExperts) {
     return describe(loaded(more).errors);
   };
   EXPECT_THAT(with({"run.optimizer=kfac", "layout.tensor=1"}), HasSubstr("K-FAC of experts is not modelled"));
-  EXPECT_THAT(with({"layout.expert=2"}), HasSubstr("expert parallelism is reserved"));
+  EXPECT_THAT(with({"layout.expert=3"}), HasSubstr("layout.expert = 3 does not divide model.experts = 8"));
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ struct Mistake {
 
 TEST(Rules, EachRefusesItsMistakeUnderItsKeyAndNoOther) {
   const std::vector<Mistake> mistakes{
-      {"layout.expert", "expert parallelism", [](Step& s) { s.layout.expert = 2; }},
+      {"layout.expert", "no experts to divide", [](Step& s) { s.layout.expert = 2; }},
       {"layout.sequence_parallel", "layout.tensor is 1",
        [](Step& s) { s.layout.tensor = 1, s.layout.sequence_parallel = true; }},
       {"layout.tensor", "K-FAC's factors", [](Step& s) { s.optimizer.name = "kfac"; }},
