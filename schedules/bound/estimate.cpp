@@ -346,7 +346,8 @@ double blocked_seconds(const StageCosts& costs, const Wiring& wires, const Step&
 void bound_time(Parts& parts, const Step& step, int m, StepEstimate& estimate) {
   const StageCosts& costs = parts.costs_of(step);
   const Wiring& wires = parts.wiring(step.layout);
-  if (!parts.use_of(step, m).is_plain) return bound_compute(parts, step, m, estimate);
+  if (!parts.use_of(step, m).is_plain || !parts.fills_all_stages(step.layout))
+    return bound_compute(parts, step, m, estimate);
   bound_shared_gpus(parts, step, m, estimate);
   double fill = 0;  // other stages before and after rank q, sends included
   StepEndSeconds first_end;
@@ -496,6 +497,7 @@ double StepEstimator::passes_bound(const Step& step) {
   const double bound = estimate(step).bound_s;
   const int m = micro_batches_of(step);
   const ScheduleUse& use = parts_->use_of(step, m);
+  if (!parts_->fills_all_stages(step.layout)) return bound;  // what an empty stage hands on waits for nothing
   if (!use.is_plain && (!is_split(*parts_, step, m) || !all_on_one_machine(parts_->wiring(step.layout)))) return bound;
   const ActionLists lists = schedule_of(step).actions(schedule_shape(step));
   const StageCosts& costs = parts_->costs_of(step);
@@ -802,7 +804,7 @@ bool are_alike(const std::vector<LinkPath>& paths) {
 bool is_split(Parts& parts, const Step& step, int micro_batches) {
   const Wiring& wires = parts.wiring(step.layout);
   const ScheduleUse& use = parts.use_of(step, micro_batches);
-  return !use.is_plain && !use.has_pairs && use.placement.copies == 1 && parts.base.slices == 1 && use.placement.rank.front() == 0 &&
+  return !use.is_plain && !use.has_pairs && parts.fills_all_stages(step.layout) && use.placement.copies == 1 && parts.base.slices == 1 && use.placement.rank.front() == 0 &&
          are_alike(wires.tensor) && are_alike(wires.context);
 }
 

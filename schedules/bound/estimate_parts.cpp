@@ -106,6 +106,11 @@ const std::vector<std::vector<RunCount>>& StepEstimator::Parts::split_of(const L
   return splits.emplace(key, std::move(counts)).first->second;
 }
 
+bool StepEstimator::Parts::fills_all_stages(const Layout& layout) {
+  const auto& stages = split_of(layout);
+  return std::none_of(stages.begin(), stages.end(), [](const auto& stage) { return stage.empty(); });
+}
+
 const ScheduleUse& StepEstimator::Parts::use_of(const Step& step, int micro_batches) {
   const Schedule& schedule = schedule_of(step);
   const std::tuple key{&schedule, step.layout.pipeline, step.layout.chunks, micro_batches};
@@ -185,7 +190,8 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
     const int group = wires.machine_group[q];
     const std::vector<BlockPrice>& price = prices_of(step, group);
     const double overhead = overhead_of(cluster.groups[group].machine);
-    double forward = overhead, backward = overhead, weight = 0, kept = 0;  // at least one segment
+    const bool has_blocks = !stages[s].empty();  // then at least one segment
+    double forward = has_blocks ? overhead : 0, backward = forward, weight = 0, kept = 0;
     BlockElements held;
     double host_forward = 0, host_backward = 0;
     double tensor_forward = 0, tensor_backward = 0, context_forward = 0, context_backward = 0;
@@ -204,8 +210,8 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
       kept += count * one.kept_bytes;
       held += {count * elements[run].dense, count * elements[run].experts};
     }
-    const int last = stages[s].back().run;
-    c.early_s.push_back(price[last].again_s + c.messages[wires.alike[q]][last].again);
+    const int last = has_blocks ? stages[s].back().run : 0;
+    c.early_s.push_back(has_blocks ? price[last].again_s + c.messages[wires.alike[q]][last].again : 0);
     c.compute_s[q] += forward + backward;
     c.passes_s.push_back(forward + backward);
     c.tensor_s[q] += tensor_forward + tensor_backward;

@@ -88,6 +88,7 @@ struct StepEstimator::Parts {
   const Wiring& wiring(const Layout& layout);
   const std::vector<std::vector<int>>& groups_of(const Layout& layout);  // groups_of_pipeline_ranks
   const std::vector<std::vector<RunCount>>& split_of(const Layout& layout);
+  bool fills_all_stages(const Layout& layout);
   const ScheduleUse& use_of(const Step& step, int micro_batches);
   const std::vector<BlockElements>& elements_of_runs(const Step& step);
   bool shares_table(const Step& step);  // schedules/step/placement.h

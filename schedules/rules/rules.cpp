@@ -258,15 +258,18 @@ void ring_needs_fused_kernels(const Step& step, Findings& found) {
   });
 }
 
-void every_stage_has_a_layer(const Step& step, Findings& found) {
+// A list may leave stages without a block, which then only hand on what they get.
+void every_stage_has_a_block(const Step& step, Findings& found) {
   const Layout& layout = step.layout;
-  const std::int64_t layers = layer_count(step.model);
+  const std::int64_t layers = layer_count(step.model), most = layers + 2;
   const std::int64_t stages = std::int64_t{layout.pipeline} * layout.chunks;
-  if (stages <= layers) return;
+  if (stages <= most || layout.split == SplitKind::list) return;
   found.refuse(layout.pipeline > 1 ? "layout.pipeline" : "layout.chunks", [&] {
     return Text{"pipeline " + str(std::int64_t{layout.pipeline}) + " x chunks " + str(std::int64_t{layout.chunks}) +
-                    " = " + str(stages) + " stages are more than the model's " + str(layers) + " transformer blocks",
-                "up to " + str(layers), "lower layout.pipeline or layout.chunks"};
+                    " = " + str(stages) + " stages are more than the model's " + str(layers) +
+                    " transformer blocks, embedding and head",
+                "up to " + str(most),
+                "lower layout.pipeline or layout.chunks, or list stages without a layer in layout.split"};
   });
 }
 
@@ -289,9 +292,6 @@ void split_names_every_layer(const Step& step, Findings& found) {
     refuse("the list adds up to " + str(sum) + " of " + str(layers) + " layers", "change the list so that it adds up");
   else if (std::any_of(layout.split_list.begin(), layout.split_list.end(), [](int count) { return count < 0; }))
     refuse("a stage has a negative number of layers", "change the list");
-  else if (std::any_of(layout.split_list.begin() + 1, layout.split_list.end() - (stages > 1 ? 1 : 0),
-                       [](int count) { return count == 0; }))
-    refuse("a stage between the first and the last has no layer", "change the list");
 }
 
 // The batch and the schedule.
@@ -601,7 +601,7 @@ const std::vector<Rule>& book() {
       {{model, context, sequence_parallel},
        sequence_parallelism_shards_whole_tokens},  // also of a tensor that is refused
       {{model, "layout.context_exchange", "schedule.kernels"}, ring_needs_fused_kernels},
-      {{model, pipeline, chunks}, every_stage_has_a_layer},
+      {{model, pipeline, chunks, "layout.split"}, every_stage_has_a_block},
       {{model, pipeline, chunks, "layout.split"}, split_names_every_layer},
       {{model, sequence, micro_batch}, elements_can_be_counted},
       {{batch, micro_batch}, batch_is_whole_micro_batches},

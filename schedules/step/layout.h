@@ -68,8 +68,10 @@ struct BlockRange {
   bool operator==(const BlockRange&) const = default;
 };
 // Returns one range per stage. The embedding goes with the first stage, the head with the last.
-// even: early stages get one more layer. balanced: the largest stage by FLOPs (head counted) is as small as possible.
-// list: as given. Throws std::invalid_argument with the reason when impossible.
+// even: early stages get one more layer; with one or two layers fewer than stages, the last stage has only the head, and
+// the first one only the embedding (Llama 3 405B, Llama Team 2024: 126 layers on 16 × 8 stages). balanced: the largest
+// stage by FLOPs (head counted) is as small as possible. list: as given; a stage of no layer and no head or embedding
+// only hands on what it gets. Throws std::invalid_argument with the reason when impossible.
 std::vector<BlockRange> split_blocks(const Model& model, const Layout& layout);
 
 }  // namespace slipway::schedules
