@@ -128,6 +128,12 @@ bool is_of_data_axis(const TaskGraph& graph, TaskId task) {
   return kind == WorkKind::grad_reduce || kind == WorkKind::parameter_gather;
 }
 
+// Tokens on their way to experts and back.
+bool moves_tokens(const TaskGraph& graph, TaskId task) {
+  const Work& work = graph.work(task);
+  return work.kind == WorkKind::wire_collective && work.collective == Collective::all_to_all;
+}
+
 constexpr auto nowhere = std::numeric_limits<std::uint32_t>::max();
 
 // The place of each compute task in its rank's order.
@@ -160,12 +166,15 @@ int messages_for(const Work& work, const LinkPath& path) {
 }
 
 // A reduction runs behind the task after the one that made its gradient; a gather behind the task before the one that
-// needs its weights. Where that task itself waits for the message, nothing runs.
+// needs its weights. Where that task itself waits for the message, nothing runs. An all-to-all of experts runs behind the
+// task after the one that made its tokens, if that is of another micro-batch, as in a pair.
 std::vector<Beside> messages_beside(const TaskGraph& graph) {
   std::vector<Beside> pairs;
   const std::vector<std::uint32_t> place = places_of(graph);
   for (TaskId message = 0; message < graph.tasks.size(); ++message) {
-    if (graph.tasks[message].communicator == none || !is_of_data_axis(graph, message)) continue;
+    if (graph.tasks[message].communicator == none) continue;
+    const bool tokens = moves_tokens(graph, message);
+    if (!tokens && !is_of_data_axis(graph, message)) continue;
     const auto before = graph.predecessors[message], after = graph.successors[message];
     const auto waits = [&](TaskId task) { return std::find(after.begin(), after.end(), task) != after.end(); };
     bool found = false;
@@ -174,9 +183,12 @@ std::vector<Beside> messages_beside(const TaskGraph& graph) {
       const auto list = graph.compute_order[graph.tasks[maker].rank];
       if (place[maker] + 1 >= list.size()) continue;
       const TaskId next = list[place[maker] + 1];
-      if (runs_passes(graph, maker) && runs_passes(graph, next) && !waits(next)) pairs.push_back({next, message});
+      const bool counts = !tokens || graph.tasks[next].micro_batch != graph.tasks[maker].micro_batch;
+      if (runs_passes(graph, maker) && runs_passes(graph, next) && !waits(next) && counts)
+        pairs.push_back({next, message});
       found = found || runs_passes(graph, maker);
     }
+    if (tokens) continue;
     for (const TaskId user : after) {
       if (found || place[user] == nowhere || place[user] == 0) continue;
       const TaskId previous = graph.compute_order[graph.tasks[user].rank][place[user] - 1];

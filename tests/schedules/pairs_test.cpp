@@ -116,6 +116,22 @@ TEST(Pairs, HideAllToAllsBehindTheComputeOfTheOtherMicroBatch) {
   EXPECT_LT(exposed_in_pairs, 0.5 * exposed);
 }
 
+// A product beside a message loses the share of its time that is fitted for messages of data parallelism.
+TEST(Pairs, SlowTheProductsThatRunBesideAnotherMicroBatchsTokens) {
+  for (const auto& [schedule, any] : {std::pair{"1f1b", false}, std::pair{"1f1b-merged", true}}) {
+    Step step = with_experts(schedule, 1, 1, 8, 8);
+    step.overlap_grad_reduce = false;
+    TaskGraph graph = lowered(step);
+    int beside = 0;
+    for (const auto& [task, message] : messages_beside(graph)) {
+      if (graph.work(message).collective != Collective::all_to_all) continue;
+      EXPECT_NE(graph.tasks[task].micro_batch, graph.tasks[message].micro_batch);
+      ++beside;
+    }
+    EXPECT_EQ(beside > 0, any) << schedule;
+  }
+}
+
 TEST(Pairs, WithoutMessagesInsideAreOneAfterTheOther) {
   Step step = with_experts("1f1b-merged", 1, 1, 1, 4);
   const auto labels = compute_labels(lowered(step), 0);
