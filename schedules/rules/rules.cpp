@@ -76,7 +76,8 @@ void degree_divides(Findings& found, const char* key, std::int64_t degree, const
     const bool pads = name == std::string_view("model.vocab");
     return Text{std::string(key) + " = " + str(degree) + " does not divide " + name + " = " + str(size),
                 divisors_of(size),
-                pads ? "pad the vocabulary: set model.vocab to " + str((size / degree + 1) * degree)
+                pads ? "pad the vocabulary: set model.vocab to " + str((size / degree + 1) * degree) +
+                           ", or layout.vocab_multiple to 128"
                      : "choose one of these, or change " + std::string(name)};
   });
 }

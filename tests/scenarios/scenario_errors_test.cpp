@@ -68,7 +68,7 @@ const Case cases[] = {
     {"KvHeadsNotDivisible", "  kv_heads: 4", "  kv_heads: 1", 15, "layout.tensor", "does not divide model.kv_heads = 1",
      "1", "change model.kv_heads"},
     {"VocabNotDivisible", "  vocab: 256", "  vocab: 257", 15, "layout.tensor", "does not divide model.vocab = 257",
-     "1, 257", "set model.vocab to 258"},
+     "1, 257", "set model.vocab to 258, or layout.vocab_multiple to 128"},
     {"FfnNotDivisible", "  ffn: 192", "  ffn: 191", 15, "layout.tensor", "does not divide model.ffn = 191", "1, 191",
      "change model.ffn"},
     {"SequenceParallelAlone", "  tensor: 2", "  sequence_parallel: true", 15, "layout.sequence_parallel",
