@@ -959,6 +959,10 @@ const Key work_table[] = {
      .derived = "the schedule's own", .min = 1, .max = 1e5,
      .writes_derived = true, .bound = field<step, &Step::slices>},
 
+    {.path = "schedule.overlap_tensor", .type = flag,
+     .meaning = "gathers and scatters of sequence parallelism run beside their product, but for one piece of tensor (tp_comm_overlap of Transformer Engine)",
+     .fallback = "false",
+     .bound = field<step, &Step::overlap_tensor>},
     {.path = "schedule.fill", .type = choice,
      .meaning = "bubble work: K-FAC's curvature and inversions, or forward passes for evaluation",
      .derived = "kfac with run.optimizer kfac, else none", .choices = words_of<fill_names>,

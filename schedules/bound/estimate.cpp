@@ -52,7 +52,7 @@ int messages_of(const Operator& op, bool again) {
 }  // namespace
 
 BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Recompute recompute,
-                       const Machine& machine) {
+                       const Machine& machine, bool hides_tensor) {
   const std::vector<Operator> operators = operators_of(model, block, block + 1, shape);
   const bool again = recompute == Recompute::full && blocks_of(model)[block].kind == BlockKind::transformer;
   const double whole = machine.constants.whole;
@@ -88,6 +88,8 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
     if (op.forward == Collective::shift) continue;  // runs beside the attention, and may be hidden by it
     // So do a dispatch and shared experts, each of which may hide the messages of the other.
     if (op.axis == Axis::expert || op.axis == Axis::expert_tensor || op.wire == wire_shared) continue;
+    if (hides_tensor && !context && (op.forward == Collective::all_gather || op.forward == Collective::reduce_scatter))
+      continue;
     LayerMessages& forward = context ? price.context_forward : price.tensor_forward;
     LayerMessages& backward = context ? price.context_backward : price.tensor_backward;
     forward.add(op.forward, members, op.message_bytes);

@@ -48,8 +48,9 @@ struct BlockPrice {
 };
 
 // Block `block` of blocks_of(model). Throws std::invalid_argument as operators_of and cost.h do.
+// `hides_tensor`: products hide gathers and scatters of sequence parallelism (Step::overlap_tensor), which are left out.
 BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Recompute recompute,
-                       const Machine& machine);
+                       const Machine& machine, bool hides_tensor = false);
 
 struct Wiring {
   std::vector<int> machine_group;               // per pipeline rank, like all below

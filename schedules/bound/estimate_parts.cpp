@@ -80,7 +80,8 @@ const std::vector<BlockPrice>& StepEstimator::Parts::prices_of(const Step& step,
   if (found != prices.end()) return found->second;
   std::vector<BlockPrice> list;
   for (const int block : first_block)
-    list.push_back(block_price(base.model, block, work_shape(step), step.recompute, cluster.groups[group].machine));
+    list.push_back(block_price(base.model, block, work_shape(step), step.recompute, cluster.groups[group].machine,
+                               base.overlap_tensor));
   return prices.emplace(key, std::move(list)).first->second;
 }
 

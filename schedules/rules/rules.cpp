@@ -92,6 +92,14 @@ void sequence_parallelism_needs_a_tensor_group(const Step& step, Findings& found
   });
 }
 
+void overlap_cuts_gathers_of_sequence_parallelism(const Step& step, Findings& found) {
+  if (!step.overlap_tensor || step.layout.tensor == 1 || step.layout.sequence_parallel) return;
+  found.refuse("schedule.overlap_tensor", [] {
+    return Text{"only gathers and scatters of sequence parallelism are cut into pieces; without it they are all-reduces",
+                "false, or layout.sequence_parallel true", "turn sequence_parallel on, or leave overlap_tensor out"};
+  });
+}
+
 // K-FAC and work in the bubbles.
 
 void kfac_has_no_experts(const Step& step, Findings& found) {
@@ -578,6 +586,7 @@ constexpr std::string_view model = "model", name = "schedule.name", slices = "sc
 const std::vector<Rule>& book() {
   static const std::vector<Rule> rules{
       {{sequence_parallel, tensor}, sequence_parallelism_needs_a_tensor_group},
+      {{"schedule.overlap_tensor", sequence_parallel, tensor}, overlap_cuts_gathers_of_sequence_parallelism},
       {{"layout.placement"}, nullptr, placement_names_every_node},
       {{tensor, context, pipeline, data}, nullptr, ranks_fill_the_cluster},
       {{dtype}, nullptr, machines_compute_in_the_dtype},

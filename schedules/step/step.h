@@ -79,6 +79,9 @@ struct Step {
   // ZeRO 1, 2: a block's weights may arrive when its first forward pass of the next step needs them; else the next step
   // waits for all of its rank's.
   bool overlap_param_gather = true;
+  // Gathers and scatters of sequence parallelism are cut into as many pieces as there are tensor ranks, and each piece
+  // is sent while the product works on another (schedules/time/overlap.h). Only priced.
+  bool overlap_tensor = false;
   bool blocking_transfers = false;  // a rank goes on only after its message to another stage is sent
 };
 
