@@ -163,7 +163,8 @@ std::vector<TaskForms> task_forms(std::span<const TimedStep> steps, CollectiveFi
     use.forms.tasks.reserve(durations.size());
     use.forms.host = &durations.host;
     for (TaskId task = 0; task < durations.size(); ++task)
-      use.forms.tasks.push_back(becomes_flows(use, task, fidelity) ? flows_of(use, task, durations[task]) : TaskForm{durations[task]});
+      use.forms.tasks.push_back(becomes_flows(use, task, fidelity) ? flows_of(use, task, durations[task])
+                                                                   : TaskForm{durations[task]});
     all_forms.push_back(std::move(use.forms));
   }
   return all_forms;

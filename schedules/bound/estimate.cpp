@@ -806,8 +806,9 @@ bool are_alike(const std::vector<LinkPath>& paths) {
 bool is_split(Parts& parts, const Step& step, int micro_batches) {
   const Wiring& wires = parts.wiring(step.layout);
   const ScheduleUse& use = parts.use_of(step, micro_batches);
-  return !use.is_plain && !use.has_pairs && parts.fills_all_stages(step.layout) && use.placement.copies == 1 && parts.base.slices == 1 && use.placement.rank.front() == 0 &&
-         are_alike(wires.tensor) && are_alike(wires.context);
+  return !use.is_plain && !use.has_pairs && parts.fills_all_stages(step.layout) && use.placement.copies == 1 &&
+         parts.base.slices == 1 && use.placement.rank.front() == 0 && are_alike(wires.tensor) &&
+         are_alike(wires.context);
 }
 
 double split_busy_seconds(Parts& parts, const Step& step, int micro_batches, int q) {

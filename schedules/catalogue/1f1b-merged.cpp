@@ -46,7 +46,8 @@ ActionLists actions(const ScheduleShape& shape) {
 
 const RegisterSchedule registered{
     {.name = "1f1b-merged",
-     .summary = "1f1b in pairs that hide all-to-alls, also interleaved (Megatron-Core 2025, overlap_moe_expert_parallel_comm)",
+     .summary =
+         "1f1b in pairs that hide all-to-alls, also interleaved (Megatron-Core 2025, overlap_moe_expert_parallel_comm)",
      .refuse = refuse,
      .actions = actions}};
 

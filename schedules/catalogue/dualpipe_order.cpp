@@ -58,7 +58,8 @@ class RankOrder {
 void fill(RankOrder& order, int half, int r) {
   for (int i = 0; i < 2 * (half - r - 1); ++i) order.forward(early);
   for (int i = 0; i < r + 1; ++i) order.forward(early), order.forward(late);
-  for (int i = 0; i < half - r - 1; ++i) order.backward(late, Pass::input_grad), order.weight_grad(), order.forward(late);
+  for (int i = 0; i < half - r - 1; ++i)
+    order.backward(late, Pass::input_grad), order.weight_grad(), order.forward(late);
 }
 
 // r + 1 pairs of backwards. The first half of these 2(r + 1) is whole.

@@ -29,9 +29,11 @@ bool take_number(std::string_view& text, int& number) {
 }
 
 constexpr const char* no_action =
-    "is not an action; write <stage><pass><micro-batch> with pass F, B, I or W, for example 2F0, or leave the cell empty";
+    "is not an action; write <stage><pass><micro-batch> with pass F, B, I or W, for example 2F0, or leave the cell "
+    "empty";
 constexpr const char* no_pair =
-    "is not a pair; write (2F1;2B0)OVERLAP_F_B, a forward and a backward (B or I) of different micro-batches, or two cells";
+    "is not a pair; write (2F1;2B0)OVERLAP_F_B, a forward and a backward (B or I) of different micro-batches, or two "
+    "cells";
 
 bool parse_action(std::string_view cell, Action& action) {
   if (!take_number(cell, action.stage) || cell.empty()) return false;

@@ -119,8 +119,9 @@ void check_pairs(const ActionLists& lists, std::vector<ActionDefect>& defects) {
       const Action &a = list[i], &b = list[ends ? i : i + 1];
       const bool one_each = (a.pass == Pass::forward && is_backward(b)) || (b.pass == Pass::forward && is_backward(a));
       if (one_each && (a.stage != b.stage || a.micro_batch != b.micro_batch)) continue;
-      defects.push_back({text_of(a) + " is no pair with the action behind it; a pair is a forward and a backward (B or I) "
-                                      "of different micro-batches",
+      defects.push_back({text_of(a) +
+                             " is no pair with the action behind it; a pair is a forward and a backward (B or I) "
+                             "of different micro-batches",
                          {cell},
                          {}});
     }

@@ -28,7 +28,8 @@ void interleave_pairs(LoweringState& state) {
   if (!has_pairs(state.actions)) return;
   const Layout& layout = state.step.layout;
   each_in_parallel(state.placed.size(), state.graph.tasks.size(), [&](std::size_t rank) {
-    const auto& actions = state.actions[static_cast<std::size_t>(coordinates_of(layout, static_cast<int>(rank)).pipeline)];
+    const auto& actions =
+        state.actions[static_cast<std::size_t>(coordinates_of(layout, static_cast<int>(rank)).pipeline)];
     auto& list = state.placed[rank];
     for (auto first = list.begin(); first != list.end();) {
       const auto last = std::find_if(first, list.end(), [&](const auto& each) { return each.first != first->first; });

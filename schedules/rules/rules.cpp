@@ -95,8 +95,9 @@ void sequence_parallelism_needs_a_tensor_group(const Step& step, Findings& found
 void overlap_cuts_gathers_of_sequence_parallelism(const Step& step, Findings& found) {
   if (!step.overlap_tensor || step.layout.tensor == 1 || step.layout.sequence_parallel) return;
   found.refuse("schedule.overlap_tensor", [] {
-    return Text{"only gathers and scatters of sequence parallelism are cut into pieces; without it they are all-reduces",
-                "false, or layout.sequence_parallel true", "turn sequence_parallel on, or leave overlap_tensor out"};
+    return Text{
+        "only gathers and scatters of sequence parallelism are cut into pieces; without it they are all-reduces",
+        "false, or layout.sequence_parallel true", "turn sequence_parallel on, or leave overlap_tensor out"};
   });
 }
 

@@ -6,7 +6,8 @@
 namespace slipway::test {
 namespace {
 
-Step on_stages(Degrees degrees, const std::string& schedule, int chunks, std::vector<int> layers = {}, bool tied = true) {
+Step on_stages(Degrees degrees, const std::string& schedule, int chunks, std::vector<int> layers = {},
+               bool tied = true) {
   Step step = with_layout(tiny_llama(2, tied), degrees);
   step.schedule = schedule;
   step.layout.chunks = chunks;
@@ -25,7 +26,8 @@ TEST(StagesWithoutALayer, OfTheEmbeddingAndTheHeadAloneTrainLikeOneProcess) {
 TEST(StagesWithoutALayer, ThatOnlyHandOnTrainLikeOneProcess) {
   expect_layouts_equal_one_process(
       {on_stages({.pipeline = 4}, "1f1b", 1, {1, 0, 0, 1}), on_stages({.pipeline = 4}, "1f1b", 1, {0, 0, 2, 0}),
-       on_stages({.tensor = 2, .pipeline = 2, .sequence_parallel = true}, "interleaved-1f1b", 4, {0, 1, 0, 0, 0, 0, 1, 0}),
+       on_stages({.tensor = 2, .pipeline = 2, .sequence_parallel = true}, "interleaved-1f1b", 4,
+                 {0, 1, 0, 0, 0, 0, 1, 0}),
        on_stages({.pipeline = 2, .data = 2, .zero = 2}, "zb-v", 2, {2, 0, 0, 0}, false),
        on_stages({.pipeline = 4}, "zb-h1", 1, {1, 0, 1, 0}), on_stages({.pipeline = 4}, "dualpipe", 1, {1, 0, 1, 0})});
 }

@@ -22,7 +22,9 @@ Cluster one_node() {
 
 Step sharded(bool overlaps, int layers = 4) {
   Step step;
-  step.model = llama("dense", {.layers = layers, .hidden = 512, .ffn = 2048, .heads = 8, .kv_heads = 8, .vocab = 512, .sequence = 512});
+  step.model =
+      llama("dense",
+            {.layers = layers, .hidden = 512, .ffn = 2048, .heads = 8, .kv_heads = 8, .vocab = 512, .sequence = 512});
   step.layout = {.tensor = 4, .sequence_parallel = true};
   step.global_batch = 4;
   step.overlap_tensor = overlaps;
@@ -63,7 +65,8 @@ double step_time(const Step& step, const Cluster& cluster, CollectiveFidelity fi
 TEST(TensorOverlap, ShortensTheStepByTheSameInBothFidelitiesAndTheBoundStaysBelow) {
   const Cluster cluster = one_node();
   for (const auto fidelity : {CollectiveFidelity::closed_form, CollectiveFidelity::flows}) {
-    const double without = step_time(sharded(false), cluster, fidelity), with = step_time(sharded(true), cluster, fidelity);
+    const double without = step_time(sharded(false), cluster, fidelity),
+                 with = step_time(sharded(true), cluster, fidelity);
     EXPECT_LT(with, 0.95 * without);
     EXPECT_NEAR(with, step_time(sharded(true), cluster, CollectiveFidelity::closed_form), 0.02 * with);
     StepEstimator estimator(sharded(true), cluster);

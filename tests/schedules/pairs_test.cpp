@@ -80,7 +80,9 @@ TEST(Pairs, ChangeNeitherTasksNorWhatTheyNeed) {
       for (TaskId task = 0; task < graph.tasks.size(); ++task)
         for (const BufferId in : graph.inputs[task])
           if (const auto writer = graph.writer(in)) {
-            const auto text = [&](TaskId id) { return std::to_string(members_of(graph, id)[0]) + " " + label_of(graph, id); };
+            const auto text = [&](TaskId id) {
+              return std::to_string(members_of(graph, id)[0]) + " " + label_of(graph, id);
+            };
             edges.emplace(text(*writer), text(task));
           }
       return edges;
@@ -159,21 +161,35 @@ TEST(Pairs, AndUnevenGroupsAndEmptyStagesHaveBoundsBelowTheSimulation) {
             Step step = with_experts(schedule, 2, chunks, 4 / tensor, micro_batches);
             step.layout.tensor = tensor, step.layout.sequence_parallel = tensor > 1;
             if (!experts) {
-              step.model = llama("dense", {.layers = 4, .hidden = 128, .ffn = 384, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 128});
+              step.model = llama(
+                  "dense",
+                  {.layers = 4, .hidden = 128, .ffn = 384, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 128});
               step.layout.expert = 1;
             } else {
-              step.model = llama("experts", {.layers = 4, .hidden = 128, .ffn = 64, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 128, .experts = 8, .experts_per_token = 2});
+              step.model = llama("experts", {.layers = 4,
+                                             .hidden = 128,
+                                             .ffn = 64,
+                                             .heads = 4,
+                                             .kv_heads = 4,
+                                             .vocab = 256,
+                                             .sequence = 128,
+                                             .experts = 8,
+                                             .experts_per_token = 2});
             }
             step.blocking_transfers = blocking;
             if (!split.empty()) step.layout.split = SplitKind::list, step.layout.split_list = split;
             TaskGraph graph = lower(step);
-            EXPECT_TRUE([&] { set_global_order(graph, durations_of(graph, cluster)); return check_graph(graph).empty(); }());
+            EXPECT_TRUE([&] {
+              set_global_order(graph, durations_of(graph, cluster));
+              return check_graph(graph).empty();
+            }());
             const Durations durations = order_and_price(graph, cluster);
             const Timeline timeline = simulate(graph, cluster, durations, {}).timeline;
             StepEstimator estimator(step, cluster);
             const StepEstimate estimate = estimator.estimate(step);
-            const std::string text = std::string(schedule) + " v" + std::to_string(chunks) + " t" + std::to_string(tensor) +
-                                     " m" + std::to_string(micro_batches) + (experts ? " experts" : "") + (blocking ? " blocking" : "") +
+            const std::string text = std::string(schedule) + " v" + std::to_string(chunks) + " t" +
+                                     std::to_string(tensor) + " m" + std::to_string(micro_batches) +
+                                     (experts ? " experts" : "") + (blocking ? " blocking" : "") +
                                      (split.empty() ? "" : " split " + std::to_string(split.front()));
             EXPECT_LE(estimate.bound_s, step_time_of(graph, timeline) * rounding) << text;
             EXPECT_LE(estimator.passes_bound(step), step_time_of(graph, timeline) * rounding) << text;

@@ -84,9 +84,11 @@ TEST(PyTorchOrders, AreCompleteStepsThatLowerToSoundGraphs) {
     const auto defects = check_actions(lists, shape);
     ASSERT_TRUE(defects.empty()) << name << "\n" << describe(lists, defects.front());
     Step step;
-    step.model = gpt("small", {.layers = 12, .hidden = 64, .ffn = 256, .heads = 4, .vocab = 256, .max_positions = 64,
-                               .sequence = 64});
-    step.layout = {.tensor = 2, .pipeline = shape.pipeline, .chunks = shape.chunks, .data = 2, .sequence_parallel = true};
+    step.model =
+        gpt("small",
+            {.layers = 12, .hidden = 64, .ffn = 256, .heads = 4, .vocab = 256, .max_positions = 64, .sequence = 64});
+    step.layout = {
+        .tensor = 2, .pipeline = shape.pipeline, .chunks = shape.chunks, .data = 2, .sequence_parallel = true};
     step.global_batch = 2 * shape.micro_batches;
     step.actions = std::make_shared<const ActionLists>(lists);
     TaskGraph graph = lower(step);

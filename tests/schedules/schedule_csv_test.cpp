@@ -77,7 +77,8 @@ TEST(ScheduleCsv, RefusesCommunicationThatDoesNotFitThePassesByPlace) {
 }
 
 TEST(ScheduleCsv, RefusesPairsThatAreNone) {
-  for (const std::string cell : {"(0F1;0F0)OVERLAP_F_B", "(0F0;0B0)OVERLAP_F_B", "(0F1)OVERLAP_F_B", "(0F1;0B0)", "(0F1;0W0)OVERLAP_F_B"})
+  for (const std::string cell :
+       {"(0F1;0F0)OVERLAP_F_B", "(0F0;0B0)OVERLAP_F_B", "(0F1)OVERLAP_F_B", "(0F1;0B0)", "(0F1;0W0)OVERLAP_F_B"})
     EXPECT_NE(error_of("0F0," + cell).find("own.csv:1: cell 2 '" + cell + "' is not a pair"), std::string::npos)
         << error_of("0F0," + cell);
 }
