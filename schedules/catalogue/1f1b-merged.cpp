@@ -1,8 +1,8 @@
 // Merged 1F1B: 1F1B, interleaved where ranks have several chunks, in which each forward and the backward behind it are a
 // pair. All-to-alls of one run while the other computes (Megatron-Core 2025, overlap_moe_expert_parallel_comm).
 //
-//   rank 0 │ 0F0 0F1 0F2 0F3  .   .  [0F4 0B0][0F5 0B1][0F6 0B2][0F7 0B3] 0B4 ...      p = 2, m = 8; [...]: a pair
-//   rank 1 │  .  1F0 1F1[1F2 1B0][1F3 1B1][1F4 1B2][1F5 1B3][1F6 1B4][1F7 1B5] ...
+//   rank 0 │ 0F0 0F1 0F2[0F3 0B0][0F4 0B1][0F5 0B2][0F6 0B3][0F7 0B4]0B5 0B6 0B7      p = 2, m = 8; [...]: a pair
+//   rank 1 │ 1F0[1F1 1B0][1F2 1B1][1F3 1B2][1F4 1B3][1F5 1B4][1F6 1B5][1F7 1B6]1B7    (without waiting times)
 //
 // The two of a pair are of different micro-batches, so a rank warms up with one forward more than interleaved 1F1B:
 // 2(p − r − 1) + (v − 1)g + 1, g the size of a group. What a pair makes is there at its end. So it reaches the next rank

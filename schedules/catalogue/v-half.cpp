@@ -1,8 +1,8 @@
 // V-Half: stages in a V with half of the activations of 1F1B (Qi et al. 2024, "Pipeline Parallelism with Controllable
 // Memory", NeurIPS 2024).
 //
-//   rank 0 │ 0F0 0F1 3F0 3I0 ...        p = 2
-//   rank 1 │  .  1F0 2F0 1F1 ...
+//   rank 0 │ 0F0  .   .  3F0 0F1 3I0 3W0 3F1 0F2  .  0I0 3I1 0W0 3F2 3W1 0F3 0I1 3I2 0W1 3F3 3W2 ...        p = 2, m = 4
+//   rank 1 │  .  1F0 2F0  .   .  1F1 2F1 2I0 2W0 1I0 1W0 1F2 2F2 2I1 2W1 1I1 1W1 1F3 2F3 2I2 2W2 ...
 //
 // On the way down a pass takes two steps from rank to rank, on the way up one. So an activation is kept for 6p steps of
 // which a micro-batch takes 6: every rank holds about p stage activations (p/2 micro-batches), where 1F1B holds p

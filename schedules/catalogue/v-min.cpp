@@ -1,8 +1,8 @@
 // V-Min: stages in a V with the least activations that a V can have, a third of those of 1F1B (Qi et al. 2024, "Pipeline
 // Parallelism with Controllable Memory", NeurIPS 2024).
 //
-//   rank 0 │ 0F0 3F0 3I0 0F1 3W0 3F1 3I1 0I0 0F2 ...        p = 2; 1F2 follows on rank 1 without a message
-//   rank 1 │  .  1F0 2F0 1F1 2I0 1I0 2F1 2W0 1F2 ...
+//   rank 0 │ 0F0  .   .  3F0 3I0 3W0 0F1 0I0 0W0 3F1 3I1 3W1 0F2 0I1 0W1 3F2 3I2 3W2 0F3 0I2 0W2 ...        p = 2, m = 4
+//   rank 1 │  .  1F0 2F0  .   .  2I0 1I0 1F1 2F1 2W0 1W0 2I1 1I1 1F2 2F2 2W1 1W1 2I2 1I2 1F3 2F3 ...
 //
 // All passes go from rank to rank in one step, so an activation is kept for 4p steps of which a micro-batch takes 6: rank 0
 // holds about 2p/3 stage activations (p/3 micro-batches), where 1F1B holds p micro-batches. The bubble at F = I = W is
