@@ -959,6 +959,10 @@ const Key work_table[] = {
      .derived = "the schedule's own", .min = 1, .max = 1e5,
      .writes_derived = true, .bound = field<step, &Step::slices>},
 
+    {.path = "schedule.group", .type = integer,
+     .meaning = "micro-batches that an interleaved schedule runs through one chunk before the next one, as Megatron-Core's microbatch_group_size_per_vp_stage; 0: layout.pipeline, or a few more where the number of micro-batches is no multiple of it",
+     .fallback = "0", .min = 0, .max = 1e6,
+     .bound = field<step, &Step::group>},
     {.path = "schedule.overlap_tensor", .type = flag,
      .meaning = "gathers and scatters of sequence parallelism run beside their product, but for one piece of tensor (tp_comm_overlap of Transformer Engine)",
      .fallback = "false",

@@ -22,7 +22,7 @@ std::optional<ShapeRefusal> refuse(const ScheduleShape& shape) {
   if (shape.slices != 1) {
     return ShapeRefusal{"1f1b-merged does not cut sequences into slices", "set schedule.slices to 1"};
   }
-  return {};
+  return refuse_group(shape);
 }
 
 ActionLists actions(const ScheduleShape& shape) {
@@ -48,6 +48,7 @@ const RegisterSchedule registered{
     {.name = "1f1b-merged",
      .summary =
          "1f1b in pairs that hide all-to-alls, also interleaved (Megatron-Core 2025, overlap_moe_expert_parallel_comm)",
+     .has_groups = true,
      .refuse = refuse,
      .actions = actions}};
 

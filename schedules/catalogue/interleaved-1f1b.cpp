@@ -29,7 +29,7 @@ std::optional<ShapeRefusal> refuse(const ScheduleShape& shape) {
   if (shape.slices != 1) {
     return ShapeRefusal{"interleaved-1f1b does not cut sequences into slices", "set schedule.slices to 1"};
   }
-  return {};
+  return refuse_group(shape);
 }
 
 ActionLists actions(const ScheduleShape& shape) {
@@ -52,6 +52,7 @@ const RegisterSchedule registered{{.name = "interleaved-1f1b",
                                    .summary = "1f1b with several chunks per rank: smaller bubble, more messages "
                                               "(Narayanan et al. 2021, SC21)",
                                    .default_chunks = 2,
+                                   .has_groups = true,
                                    .searched = true,
                                    .refuse = refuse,
                                    .actions = actions}};

@@ -3,9 +3,9 @@
 //
 //   p = 2, v = 2, m = 4, rank 0: forwards 0F0 0F1 2F0 2F1 0F2 0F3 2F2 2F3, backwards 2B0 2B1 0B0 0B1 2B2 2B3 0B2 0B3
 //
-// A group is p micro-batches where m is a multiple of p. Else there are ⌊m/p⌋ groups of nearly equal size, at least one:
+// ScheduleShape::group sets the size of all groups but the last. Else a group is p micro-batches where m is a multiple of p. Else there are ⌊m/p⌋ groups of nearly equal size, at least one:
 // those of PyTorch's ScheduleInterleaved1F1B where it accepts the number, and of Megatron-Core's
-// microbatch_group_size_per_vp_stage with a shorter last group.
+// microbatch_group_size_per_vp_stage (schedules.py, get_schedule_table) with a shorter last group.
 // Guarded by tests/schedules/catalogue_test.cpp and tests/schedules/pytorch_schedules_test.cpp.
 #pragma once
 
@@ -15,6 +15,9 @@
 
 namespace slipway::schedules {
 
+// Refuses a group that Megatron-Core refuses: less than the pipeline or more than there are micro-batches, or a rest that
+// is less than the pipeline.
+std::optional<ShapeRefusal> refuse_group(const ScheduleShape& shape);
 // Micro-batches of each group; the first ones are the larger.
 std::vector<int> groups_of(const ScheduleShape& shape);
 // All forwards, or all backwards, of a rank in their order.

@@ -51,9 +51,9 @@ void fields(auto& a, Is<Step> auto& s) {
   fields(a, s.layout);
   fields(a, s.optimizer);
   a.line("step");
-  a(s.schedule, s.slices, s.micro_batch, s.global_batch, s.dtype, s.gradient_dtype, s.recompute, s.kernels, s.clip_norm,
-    s.worker_norms, s.fill, s.evaluation_micro_batches, s.overlap_grad_reduce, s.overlap_param_gather, s.overlap_tensor,
-    s.blocking_transfers);
+  a(s.schedule, s.slices, s.group, s.micro_batch, s.global_batch, s.dtype, s.gradient_dtype, s.recompute, s.kernels,
+    s.clip_norm, s.worker_norms, s.fill, s.evaluation_micro_batches, s.overlap_grad_reduce, s.overlap_param_gather,
+    s.overlap_tensor, s.blocking_transfers);
 }
 
 void fields(auto& a, Is<Run> auto& run) {

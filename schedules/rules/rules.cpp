@@ -402,8 +402,20 @@ void slices_keep_their_keys(const Step& step, Findings& found) {
 }
 
 ScheduleShape shape_of(const Step& step, const Schedule& schedule, std::int64_t batch) {
-  return {step.layout.pipeline, step.layout.chunks, static_cast<int>(batch / sequences_per_round(step)), step.slices,
-          schedule.copies};
+  return {step.layout.pipeline, step.layout.chunks, static_cast<int>(batch / sequences_per_round(step)),
+          step.slices,          schedule.copies,    step.group};
+}
+
+void groups_are_of_interleaved_schedules(const Step& step, Findings& found) {
+  const Schedule* schedule = schedule_named(step.schedule);
+  if (step.group == 0 || schedule == nullptr || (schedule->has_groups && step.actions == nullptr)) return;
+  found.refuse("schedule.group", [&] {
+    std::string named;
+    for (const Schedule& each : all_schedules())
+      if (each.has_groups) named += (named.empty() ? "" : ", ") + each.name;
+    return Text{(step.actions ? "a CSV has its own order" : step.schedule + " has no groups of micro-batches"),
+                "0, or with schedule.name " + named, "leave it out, or choose one of these schedules"};
+  });
 }
 
 void schedule_runs_the_shape(const Step& step, Findings& found) {
@@ -617,12 +629,13 @@ const std::vector<Rule>& book() {
       {{model, sequence, micro_batch}, elements_can_be_counted},
       {{batch, micro_batch}, batch_is_whole_micro_batches},
       {{batch, micro_batch, data}, micro_batches_can_be_numbered},
+      {{"schedule.group", name}, groups_are_of_interleaved_schedules},
       {{model, name, slices, pipeline, chunks}, slices_need_causal_attention},
       {{model, name, slices, pipeline, chunks}, slices_divide_the_sequence},
       {{name, slices, pipeline, chunks, zero}, copies_of_the_model_reduce_once},
       {{name, slices, pipeline, chunks, context}, slices_keep_the_sequence_on_a_rank},
       {{name, slices, pipeline, chunks, recompute}, slices_keep_their_keys},
-      {{name, slices, pipeline, chunks, batch, micro_batch, data}, schedule_runs_the_shape},
+      {{name, slices, pipeline, chunks, batch, micro_batch, data, "schedule.group"}, schedule_runs_the_shape},
       {{tensor, context, pipeline, chunks, data, "layout.split"}, nullptr, fabrics_connect_every_group},
       {{model, name, slices, pipeline, chunks, batch, micro_batch, data, context, zero, tensor, sequence_parallel},
        workers_have_gradients_to_compare},

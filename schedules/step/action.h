@@ -39,6 +39,7 @@ struct ScheduleShape {
   int micro_batches = 1;
   int slices = 1;
   int copies = 1;  // copies of the model in the pipeline: Schedule::copies
+  int group = 0;   // micro-batches that a rank runs through one chunk before the next one; 0: the schedule's own
   int stages() const { return pipeline * chunks * copies; }
 };
 
@@ -56,6 +57,7 @@ struct Schedule {
   // goes through one copy, and all copies share their gradients.
   int copies = 1;
   bool needs_causal = false;
+  bool has_groups = false;  // reads ScheduleShape::group
   // Whole backwards, stage s on rank s mod p: the sharp bounds of schedules/bound/estimate.h hold. So `plan` searches
   // this schedule unless one is given.
   bool searched = false;

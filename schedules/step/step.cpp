@@ -29,7 +29,8 @@ const Schedule& schedule_of(const Step& step) {
 }
 
 ScheduleShape schedule_shape(const Step& step) {
-  return {step.layout.pipeline, step.layout.chunks, micro_batches_of(step), step.slices, schedule_of(step).copies};
+  return {step.layout.pipeline, step.layout.chunks,       micro_batches_of(step),
+          step.slices,          schedule_of(step).copies, step.group};
 }
 
 ActionLists action_lists(const Step& step) {

@@ -55,6 +55,7 @@ struct Step {
   // Order of the passes.
   std::string schedule = "1f1b";               // a name of all_schedules()
   int slices = 1;                              // of a sequence (TeraPipe)
+  int group = 0;                               // ScheduleShape::group
   std::shared_ptr<const ActionLists> actions;  // an imported CSV's, instead of the named schedule's
 
   // Data and numbers.

@@ -174,6 +174,26 @@ TEST(Interleaved, BubbleStaysThatOfWholeGroupsForAnyNumberOfMicroBatchesFromTheP
       }
 }
 
+// Megatron-Core's get_schedule_table with microbatch_group_size_per_vp_stage 3, 5 micro-batches and 2 chunks (its own
+// comment): micro-batches 0 1 2 0 1 2 3 4 3 4 on chunks 0 0 0 1 1 1 0 0 1 1.
+TEST(Interleaved, TakesTheGroupsOfMegatronCore) {
+  const ScheduleShape shape{.pipeline = 2, .chunks = 2, .micro_batches = 5, .group = 3};
+  ASSERT_FALSE(interleaved().refuse(shape));
+  const ActionLists lists = interleaved().actions(shape);
+  std::string micro_batches, chunks;
+  for (const Action& action : lists[0]) {
+    if (action.pass != Pass::forward) continue;
+    micro_batches += std::to_string(action.micro_batch), chunks += std::to_string(action.stage / 2);
+  }
+  EXPECT_EQ(micro_batches, "0120123434");
+  EXPECT_EQ(chunks, "0001110011");
+  EXPECT_TRUE(check_actions(lists, shape).empty());
+  for (const int group : {1, 6, 4})  // below the pipeline, above the micro-batches, a rest of one
+    EXPECT_NE(text_of(interleaved().refuse({.pipeline = 2, .chunks = 2, .micro_batches = 5, .group = group}))
+                  .find("schedule.group = " + std::to_string(group)),
+              std::string::npos);
+}
+
 // Megatron-Core adds one warm-up forward where it overlaps the all-to-alls of a forward and a backward.
 TEST(Merged1F1B, KeepsTheBubbleOfInterleavingAndHoldsOneStageMore) {
   const Schedule& merged = *schedule_named("1f1b-merged");
