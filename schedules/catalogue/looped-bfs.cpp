@@ -6,8 +6,8 @@
 //   rank 1 │  .  1F0 1F1 1F2 3F0 3F1 3F2 3B2 3B1 3B0 1B2 1B1 1B0
 //
 // The bubble is (p − 1)(F + B)/v for m ≥ p, that of interleaved 1F1B. All m micro-batches are held, as in GPipe. It wins
-// with sharded weights (ZeRO 3): a chunk's weights are gathered once for all micro-batches of a pass, and its gradient is
-// complete early.
+// with sharded weights (ZeRO 3), where a trainer gathers a chunk's weights once for all micro-batches of a pass (the
+// lowering gathers them for each), and its gradient is complete early.
 // Backwards take the micro-batches in reverse: the one whose activations are kept longest ends the step.
 // Guarded by tests/schedules/catalogue_test.cpp.
 #include <string>
