@@ -11,14 +11,15 @@
 #include "models/machine/topology.h"
 #include "schedules/lower/representatives.h"
 #include "schedules/time/durations.h"
+#include "schedules/time/overlap.h"
 #include "sim/contention.h"
 #include "sim/patterns.h"
 
 namespace slipway::sim {
 namespace {
 
-// Seconds before the flows, and bytes of an edge that carries everything.
-TaskForm flows_of(const LinkUse& use, TaskId task) {
+// Seconds before the flows, and bytes of an edge that carries everything. `duration`: the task's price.
+TaskForm flows_of(const LinkUse& use, TaskId task, double duration) {
   const AlgorithmMessage message = message_of(use, task);
   const LinkPath& path = message.path;
   const Work& work = use.graph.work(task);
@@ -35,6 +36,11 @@ TaskForm flows_of(const LinkUse& use, TaskId task) {
       flows.bytes *= path.bandwidth / path.tree.bandwidth;
     if (path.reduce_bandwidth > 0) flows.seconds += message.traffic.reduced_bytes / path.reduce_bandwidth;
     flows.seconds += seconds_inside(message);
+  }
+  if (product_beside(use.graph, work).product != nullptr) {  // the part that nothing hides
+    const double whole = message_seconds(as_sent(use.graph.step.layout, work, path), message.members, path);
+    const double share = duration / whole;
+    flows.seconds *= share, flows.bytes *= share, flows.least_s *= share;
   }
   const EdgeSet& set = use.sets[use.set_of_task[task]];
   flows.first_edge = set.first;
@@ -157,7 +163,8 @@ std::vector<TaskForms> task_forms(std::span<const TimedStep> steps, CollectiveFi
     use.forms.tasks.reserve(durations.size());
     use.forms.host = &durations.host;
     for (TaskId task = 0; task < durations.size(); ++task)
-      use.forms.tasks.push_back(becomes_flows(use, task, fidelity) ? flows_of(use, task) : TaskForm{durations[task]});
+      use.forms.tasks.push_back(becomes_flows(use, task, fidelity) ? flows_of(use, task, durations[task])
+                                                                   : TaskForm{durations[task]});
     all_forms.push_back(std::move(use.forms));
   }
   return all_forms;

@@ -30,7 +30,7 @@ at::Tensor squares_of(const std::vector<at::Tensor>& parts, at::Device device) {
 }  // namespace
 
 Buckets::Buckets(const Bundle& bundle, int rank, at::Device device)
-    : bundle_(bundle), at_(coordinates_of(bundle.graph.step.layout, rank)) {
+    : bundle_(bundle), at_(coordinates_of(bundle.graph.step.layout, rank)), device_(device) {
   const TaskGraph& graph = bundle.graph;
   const Layout& layout = graph.step.layout;
   if (layout.zero >= 1) slice_count_ = layout.data * layout.context * graph.placement.copies;
@@ -200,7 +200,6 @@ Message Buckets::gather(int block, std::shared_ptr<void>& hold) {
 
 at::Tensor Buckets::square_sum(int stage) const {
   at::NoGradGuard no_grad;
-  const auto device = buckets_.begin()->second.parameters.weights.device();
   std::vector<at::Tensor> parts;
   for_each(stage, [&](const Bucket& mine) {
     if (slice_count_ == 1 && replica_of(mine.stage) > 0) return;  // counted on the first replica
@@ -210,7 +209,7 @@ at::Tensor Buckets::square_sum(int stage) const {
       parts.push_back(mine.slice_gradient.narrow(0, range.from - mine.begin, range.elements()));
     }
   });
-  return squares_of(parts, device);
+  return squares_of(parts, device_);
 }
 
 at::Tensor Buckets::whole_square_sum(int block, const at::Tensor& flat) const {

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <map>
 #include <ostream>
@@ -94,6 +95,7 @@ class Buckets {
 
   const Bundle& bundle_;
   Coordinates at_;
+  at::Device device_;
   int slice_count_ = 1;
   std::map<int, Bucket> buckets_;  // by block
   std::vector<WaitingGradient> waiting_;

@@ -40,6 +40,9 @@ std::vector<Refusal> not_executable(const Step& step, const Run& run, bool batch
   if (step.dtype == Dtype::float16)
     refusals.push_back({"run.dtype", "small gradients of float16 need loss scaling, which the executor does not do",
                         "float64, float32, bfloat16", "set run.dtype to bfloat16 or float32"});
+  if (step.overlap_tensor)
+    refusals.push_back({"schedule.overlap_tensor", "the executor runs a gather and its product one after the other",
+                        "false", "leave it out; it is for predictions"});
   if (run.data.empty())
     refusals.push_back({"run.data", "it is not set", "",
                         "name a text file or Megatron token files to train on, for example with --set run.data=FILE"});

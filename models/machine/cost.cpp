@@ -83,6 +83,32 @@ double product_seconds(const Machine& machine, Dtype dtype, const GemmShape& sha
   return seconds_of(constants, rates_of(machine, format), shape);
 }
 
+// Products of all experts of a rank in one kernel, which ends when the slower of two limits does:
+//
+//   the product of all rows, each expert's last tile half empty (a tile of 128 rows)
+//   what grouped kernels were measured at (kernels.h), which covers experts of few rows, and weights that are only read
+//
+// `rows` stands where the rows do in `shape`: m, or k for the gradient of the weights.
+double grouped_seconds(const Machine& machine, Dtype dtype, GemmShape shape, double GemmShape::*rows, int experts) {
+  constexpr double half_a_tile = 64;
+  const double before = shape.*rows;
+  shape.*rows = before + half_a_tile * experts;
+  const double plain = product_seconds(machine, dtype, shape);
+  const auto format = static_cast<Format>(dtype);
+  const auto& measured = machine.kernels.grouped_gemm[static_cast<std::size_t>(format)];
+  if (!measured) return plain;
+  const Rates rates = rates_of(machine, format);
+  shape.*rows = before + measured->waste * experts;
+  const double products = 2 * shape.m * shape.n * shape.k / (rates.flops * measured->share);
+  const double bytes = shape.bytes / (rates.memory * measured->memory);
+  return std::max(plain, gemm_of(machine, format).launch + std::max(products, bytes));
+}
+
+double weighted_seconds(const Machine& machine, const Operator& op, const GemmShape& shape, double GemmShape::*rows) {
+  return op.experts > 0 ? grouped_seconds(machine, op.dtype, shape, rows, op.experts)
+                        : product_seconds(machine, op.dtype, shape);
+}
+
 // Bytes of an operator's element-wise kernels over their count (operator_cost.cpp), which has SwiGLU as two kernels and
 // rotary as one. Norms and scores are counted kernel by kernel.
 double traffic_factor(const Machine& machine, const Operator& op) {
@@ -164,11 +190,11 @@ double kernel_seconds(const Machine& machine, const Operator& op, Direction dire
   if (op.weight_grad_flops > 0) {
     const double m = real(op.m), n = real(op.n), k = real(op.k), bytes = op.backward_bytes / 2;
     if (direction == Direction::weight_grad)
-      return product_seconds(machine, op.dtype, {k, n, m, bytes}) + machine.trainer.accumulate_bytes *
-                                                                        c.accumulate_traffic * n * k /
-                                                                        (machine.memory_bandwidth * streaming_share);
-    const double product = forward ? product_seconds(machine, op.dtype, {m, n, k, op.forward_bytes})
-                                   : product_seconds(machine, op.dtype, {m, k, n, bytes});
+      return weighted_seconds(machine, op, {k, n, m, bytes}, &GemmShape::k) +
+             machine.trainer.accumulate_bytes * c.accumulate_traffic * n * k * std::max(1, op.experts) /
+                 (machine.memory_bandwidth * streaming_share);
+    const double product = forward ? weighted_seconds(machine, op, {m, n, k, op.forward_bytes}, &GemmShape::m)
+                                   : weighted_seconds(machine, op, {m, k, n, bytes}, &GemmShape::m);
     return product + (op.kernels - 1) * gap +
            traffic_seconds(machine, op, forward ? op.elementwise_forward_bytes : op.elementwise_backward_bytes);
   }

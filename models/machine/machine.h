@@ -102,13 +102,13 @@ struct Fabric {
   bool own = false;                    // bandwidth and latency are the user's, not those of the machines' links
 };
 
-constexpr std::size_t message_axes = 6;  // by Axis (operators.h)
+constexpr std::size_t message_axes = 9;  // by Axis (operators.h)
 
-// Rings, except for what all ranks exchange (Axis::world, the last): a few bytes for the gradient's norm. No library
-// sends them round a ring of thousands. NCCL takes trees, Gloo and MPI recursive doubling: log₂ as many latencies.
+// Rings, except for what all ranks exchange (Axis::world): a few bytes for the gradient's norm. No library sends them
+// round a ring of thousands. NCCL takes trees, Gloo and MPI recursive doubling: log₂ as many latencies.
 constexpr std::array<Algorithm, message_axes> default_algorithms = [] {
   std::array<Algorithm, message_axes> algorithms{};
-  algorithms.back() = Algorithm::nccl;
+  algorithms[static_cast<std::size_t>(Axis::world)] = Algorithm::nccl;
   return algorithms;
 }();
 

@@ -93,6 +93,7 @@ MemoryPart part_of(OpKind kind) {
     case OpKind::route:
     case OpKind::activation:
     case OpKind::down:
+    case OpKind::combine:
       return MemoryPart::mlp;
     case OpKind::head_transform:
     case OpKind::logits:
@@ -101,6 +102,7 @@ MemoryPart part_of(OpKind kind) {
       return MemoryPart::logits;
     case OpKind::norm:
     case OpKind::fork:
+    case OpKind::share:
     case OpKind::add:
     case OpKind::communicate:
       break;

@@ -22,7 +22,13 @@ Block block_of(BlockKind kind, const Block& features) {
   Block block = features;
   block.kind = kind;
   const bool table = kind != BlockKind::transformer;
-  if (table) block.experts = block.experts_per_token = 0;
+  if (table) {
+    const Block without;
+    block.experts = block.experts_per_token = block.shared_ffn = 0;
+    block.scores = without.scores, block.normalises_scores = without.normalises_scores;
+    block.score_scale = without.score_scale;
+    block.expert_groups = block.groups_per_token = 1;
+  }
   if (table) block.ffn = block.heads = block.kv_heads = block.head_dim = 0;
   if (!table) block.vocab = 0;
   if (kind != BlockKind::embedding) block.max_positions = block.token_types = 0;
@@ -70,7 +76,8 @@ std::int64_t sum_of_blocks(const Model& model) {
 std::int64_t idle_parameters(const Model& model) {
   std::int64_t sum = 0;
   for (const BlockRun& run : model.runs)
-    sum += run.count * (run.block.experts - run.block.experts_per_token) * 3 * run.block.hidden * run.block.ffn;
+    sum += run.count * (run.block.experts - run.block.experts_per_token) * (run.block.mlp == Mlp::swiglu ? 3 : 2) *
+           run.block.hidden * run.block.ffn;
   return sum;
 }
 
@@ -137,6 +144,7 @@ Model llama(std::string name, const LlamaShape& shape) {
   features.qk_norm = shape.qk_norm;
   features.experts = shape.experts;
   features.experts_per_token = shape.experts_per_token;
+  features.shared_ffn = shape.shared_ffn;
   features.rope_theta = shape.rope_theta;
   features.norm_epsilon = shape.norm_epsilon;
   return model_of(std::move(name), Family::llama, shape.layers, shape.sequence, features);

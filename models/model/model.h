@@ -21,6 +21,9 @@ enum class Norm : std::uint8_t { rms, layer };
 enum class Mlp : std::uint8_t { swiglu, gelu };
 enum class Positions : std::uint8_t { rotary, learned };
 enum class Family : std::uint8_t { llama, gpt, bert };
+// How a router's outputs become the weights of experts: softmax over all experts (Shazeer et al. 2017), or the sigmoid of
+// each (DeepSeek-AI 2024, DeepSeek-V3, equation 15).
+enum class RouterScores : std::uint8_t { softmax, sigmoid };
 
 // The shapes and features of one block. Fields that a kind does not use are zero / default.
 struct Block {
@@ -34,8 +37,16 @@ struct Block {
   std::int64_t max_positions = 0;  // rows of the learned position table; embedding with Positions::learned
   std::int64_t token_types = 0;    // rows of BERT's token-type table; embedding
   // A mixture of experts in place of the MLP. A token goes through the `experts_per_token` experts with the largest
-  // router outputs, weighted by the softmax over those (Jiang et al. 2024, Mixtral, section 2.1). 0: a plain MLP.
+  // scores, weighted by them. Divided by their sum, softmax scores are the softmax over the chosen (Jiang et al. 2024,
+  // Mixtral, section 2.1). 0: a plain MLP.
   std::int64_t experts = 0, experts_per_token = 0;
+  std::int64_t shared_ffn = 0;  // width of the experts that every token goes through, all together; 0: none
+  RouterScores scores = RouterScores::softmax;
+  bool normalises_scores = true;  // the chosen ones are divided by their sum
+  double score_scale = 1;         // of the weights, after that
+  // Experts lie in equally large groups, and a token's are in the `groups_per_token` best ones. The score of a group is
+  // the sum of its two largest (DeepSeek-V3, section 2.1.2).
+  std::int64_t expert_groups = 1, groups_per_token = 1;
   Norm norm = Norm::rms;
   Mlp mlp = Mlp::swiglu;
   Positions positions = Positions::rotary;
@@ -90,7 +101,7 @@ struct LlamaShape {
   double rope_theta = 10000.0, norm_epsilon = 1e-5;
   std::int64_t head_dim = 0;  // 0: hidden / heads
   bool qkv_bias = false, qk_norm = false;
-  std::int64_t experts = 0, experts_per_token = 0;
+  std::int64_t experts = 0, experts_per_token = 0, shared_ffn = 0;
 };
 struct GptShape {
   std::int64_t layers, hidden, ffn, heads, vocab, max_positions, sequence;

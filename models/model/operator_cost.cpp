@@ -226,9 +226,21 @@ void set_add(Operator& op, const CostInput& in) {
   op.backward_bytes = in.block.post_norm ? 0.0 : op.forward_bytes;
 }
 
+namespace {
+
+bool is_shared(const Operator& op) { return (op.writes & wire_shared) != 0; }
+// Columns of a tensor rank: of the shared experts, of an expert, of the MLP.
+std::int64_t mlp_columns(const Operator& op, const CostInput& in) {
+  const Sharding& cut = in.shape.sharding;
+  if (is_shared(op)) return in.block.shared_ffn / cut.tensor;
+  return in.block.ffn / (in.block.experts > 0 ? expert_tensor_of(cut) : cut.tensor);
+}
+
+}  // namespace
+
 void set_up(Operator& op, const CostInput& in) {
   const std::int64_t matrices = in.block.mlp == Mlp::swiglu ? 2 : 1;
-  set_gemm(op, in, in.tokens.whole, matrices * in.block.ffn / in.shape.sharding.tensor, in.block.hidden);
+  set_gemm(op, in, in.tokens.whole, matrices * mlp_columns(op, in), in.block.hidden);
   keep_sharded_input(op, in);
 }
 
@@ -236,7 +248,8 @@ void set_up(Operator& op, const CostInput& in) {
 // of Fujii's 8f/h. GELU: 2, then 3; keeps its input.
 void set_activation(Operator& op, const CostInput& in) {
   const bool swiglu = in.block.mlp == Mlp::swiglu;
-  const double column = real(mlp_rows(in) * in.block.ffn / in.shape.sharding.tensor) * element(in);
+  const std::int64_t rows = is_shared(op) ? in.tokens.whole : mlp_rows(in);
+  const double column = real(rows * mlp_columns(op, in)) * element(in);
   op.forward_bytes = (swiglu ? 5 : 2) * column;
   op.backward_bytes = (swiglu ? 9 : 3) * column;
   op.saved_bytes = (swiglu ? 3 : 1) * column;
@@ -244,7 +257,7 @@ void set_activation(Operator& op, const CostInput& in) {
 }
 
 void set_down(Operator& op, const CostInput& in) {
-  set_gemm(op, in, in.tokens.whole, in.block.hidden, in.block.ffn / in.shape.sharding.tensor);
+  set_gemm(op, in, in.tokens.whole, in.block.hidden, mlp_columns(op, in));
 }
 
 // Dense h×h, gelu (2, then 3), fused norm (2, then 3); keeps the input of each.
@@ -290,26 +303,47 @@ void set_loss(Operator& op, const CostInput& in) {
 // Operator cost of a mixture of experts: E experts, k per token, so R = M·k rows.
 //
 // FLOPs and bytes are those of all R rows, whichever expert gets them; no expert drops a token. The products of all
-// experts are one grouped kernel. Its tiles fill the machine like one product of R rows, so that is its shape. The
-// weights of all experts are the floor of its bytes. Tiles that an expert's last rows leave half empty are left out.
+// experts of a rank are one grouped kernel. Its tiles fill the machine like one product of R rows, so that is its shape.
+// The weights of all these experts are the floor of its bytes. Tiles that an expert's last rows leave half empty are left
+// out. Where rows are dispatched, each rank routes M' tokens, and rows are as many on every rank (balanced).
 
 namespace {
 
 constexpr double index_bytes = 8;
 
 void set_products(Operator& op, const CostInput& in, std::int64_t n, std::int64_t k) {
-  const std::int64_t rows = mlp_rows(in), experts = in.block.experts;
+  const std::int64_t rows = mlp_rows(in), experts = in.block.experts / in.shape.sharding.expert;
   op.m = rows, op.n = n, op.k = k;
+  op.experts = static_cast<int>(experts);
   op.forward_flops = op.input_grad_flops = op.weight_grad_flops = 2.0 * real(rows) * real(n) * real(k);
   op.forward_bytes = element(in) * (real(rows * k) + real(experts * k * n) + real(rows * n));
   op.backward_bytes = 2 * op.forward_bytes;
   op.saved_bytes = element(in) * real(rows * k);
 }
 
+// Tokens that this rank routes, and whose results it sums.
+std::int64_t routed_tokens(const CostInput& in) {
+  return dispatches(in.shape.sharding) ? in.tokens.sharded : in.tokens.whole;
+}
+double routed_rows(const CostInput& in) { return real(routed_tokens(in) * in.block.experts_per_token); }
+
+// Rows that arrive sorted by rank are sorted by expert, and back: read and written, in either direction.
+void sort_arrivals(Operator& op, const CostInput& in) {
+  if (in.shape.sharding.expert == 1) return;
+  const double bytes = 2 * element(in) * real(mlp_rows(in) * in.block.hidden);
+  op.elementwise_forward_bytes += bytes;
+  op.elementwise_backward_bytes += bytes;
+  op.kernels += 1;
+}
+
 }  // namespace
 
+std::int64_t dispatched_rows(const CostInput& in) { return in.tokens.sharded * in.block.experts_per_token; }
+
 std::int64_t mlp_rows(const CostInput& in) {
-  return in.tokens.whole * std::max<std::int64_t>(1, in.block.experts_per_token);
+  const Sharding& cut = in.shape.sharding;
+  if (in.block.experts == 0) return in.tokens.whole;
+  return dispatches(cut) ? dispatched_rows(in) * expert_tensor_of(cut) : in.tokens.whole * in.block.experts_per_token;
 }
 
 // The router's GEMM; its logits in fp32 and the k largest (M·E read twice); then each row copied to its place (R·h read
@@ -319,10 +353,10 @@ std::int64_t mlp_rows(const CostInput& in) {
 // rows' tokens, copy.
 void set_route(Operator& op, const CostInput& in) {
   const double B = element(in), F = summed(in);
-  const double tokens = real(in.tokens.whole), wide = real(in.tokens.whole * in.block.hidden);
-  const double rows = real(mlp_rows(in)), wide_rows = real(mlp_rows(in) * in.block.hidden);
+  const double tokens = real(routed_tokens(in)), wide = tokens * real(in.block.hidden);
+  const double rows = routed_rows(in), wide_rows = rows * real(in.block.hidden);
   const double logits = tokens * real(in.block.experts);
-  op.m = in.tokens.whole, op.n = in.block.experts, op.k = in.block.hidden;
+  op.m = routed_tokens(in), op.n = in.block.experts, op.k = in.block.hidden;
   op.forward_flops = op.input_grad_flops = op.weight_grad_flops = 2 * logits * real(in.block.hidden);
   op.forward_bytes = B * (wide + real(in.block.experts * in.block.hidden) + logits);
   op.backward_bytes = 2 * op.forward_bytes;
@@ -330,23 +364,38 @@ void set_route(Operator& op, const CostInput& in) {
   op.elementwise_backward_bytes = (B + 2 * F) * logits + B * (3 * wide_rows + 4 * wide);
   op.saved_bytes = B * real(in.tokens.sharded * in.block.hidden) + (F + (B < F ? B : 0) + 3 * index_bytes) * rows;
   op.kernels = 13;
+  op.rows = rows;
 }
 
 void set_expert_up(Operator& op, const CostInput& in) {
-  set_products(op, in, 2 * in.block.ffn / in.shape.sharding.tensor, in.block.hidden);
+  const std::int64_t matrices = in.block.mlp == Mlp::swiglu ? 2 : 1;
+  set_products(op, in, matrices * in.block.ffn / expert_tensor_of(in.shape.sharding), in.block.hidden);
+  sort_arrivals(op, in);
+}
+
+void set_expert_down(Operator& op, const CostInput& in) {
+  set_products(op, in, in.block.hidden, in.block.ffn / expert_tensor_of(in.shape.sharding));
+  sort_arrivals(op, in);
+}
+
+// No kernel forward. Backward, the sum of the two gradients of the normed tokens.
+void set_share(Operator& op, const CostInput& in) {
+  op.backward_bytes = 3 * element(in) * real(routed_tokens(in) * in.block.hidden);
+  op.kernels = 0;
 }
 
 // After the products: rows in the order of tokens (R·h read and written), weighted (the same) and summed (R·h, M·h).
 // Backward: the rows once more in the order of tokens (2·R·h); weighted gradients (M·h, R·h) and those of the weights
-// (R·h, M·h); back in the order of experts (2·R·h). Keeps the experts' results.
-void set_expert_down(Operator& op, const CostInput& in) {
-  set_products(op, in, in.block.hidden, in.block.ffn / in.shape.sharding.tensor);
-  const double B = element(in), wide = real(in.tokens.whole * in.block.hidden);
-  const double wide_rows = real(mlp_rows(in) * in.block.hidden);
-  op.elementwise_forward_bytes = B * (5 * wide_rows + wide);
-  op.elementwise_backward_bytes = B * (6 * wide_rows + 2 * wide);
-  op.saved_bytes += B * wide_rows;
-  op.kernels = 4;
+// (R·h, M·h); back in the order of experts (2·R·h). Keeps the experts' results. The shared experts' result is added
+// (2 read, 1 written); its gradient is the sum's.
+void set_combine(Operator& op, const CostInput& in) {
+  const double B = element(in), wide = real(routed_tokens(in) * in.block.hidden);
+  const double wide_rows = routed_rows(in) * real(in.block.hidden);
+  const bool shared = in.block.shared_ffn > 0;
+  op.forward_bytes = B * (5 * wide_rows + wide + (shared ? 3 * wide : 0));
+  op.backward_bytes = B * (6 * wide_rows + 2 * wide);
+  op.saved_bytes = B * wide_rows;
+  op.kernels = 3 + (shared ? 1 : 0);
 }
 
 }  // namespace slipway::models

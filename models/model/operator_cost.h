@@ -26,8 +26,11 @@ struct CostInput {
   Tokens tokens;
 };
 
-// Rows of the MLP: M, or M·k with k experts per token.
+// Rows of the MLP, M; of the experts, M·k with k experts per token; where they are dispatched, those of this rank's own
+// experts: as many as every other rank's, M'·k times the ranks that cut each expert.
 std::int64_t mlp_rows(const CostInput& in);
+// Rows that this rank sends to experts, wherever they are: M'·k.
+std::int64_t dispatched_rows(const CostInput& in);
 
 // Each function sets the operator cost. Kind, block, part and wires are set already.
 void set_embed(Operator& op, const CostInput& in);
@@ -45,6 +48,8 @@ void set_activation(Operator& op, const CostInput& in);
 void set_down(Operator& op, const CostInput& in);
 void set_expert_up(Operator& op, const CostInput& in);
 void set_expert_down(Operator& op, const CostInput& in);
+void set_share(Operator& op, const CostInput& in);
+void set_combine(Operator& op, const CostInput& in);
 void set_head_transform(Operator& op, const CostInput& in);
 void set_logits(Operator& op, const CostInput& in);
 void set_loss(Operator& op, const CostInput& in);

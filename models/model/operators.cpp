@@ -33,6 +33,7 @@ class BlockWriter {
   bool tensor() const { return in_.shape.sharding.tensor > 1; }
   bool sequence_parallel() const { return in_.shape.sharding.sequence_parallel; }
   bool context() const { return in_.shape.sharding.context > 1; }
+  bool dispatches() const { return slipway::models::dispatches(in_.shape.sharding); }
 
   void compute(OpKind kind, const char* part, Wires reads, Wires writes, SetCost set_cost, int round = 0) {
     Operator op;
@@ -62,10 +63,10 @@ class BlockWriter {
   }
 
   // Before a column-parallel projection, because every tensor rank needs the whole sequence.
-  void enter_tensor(const char* gather, const char* reduce) {
+  void enter_tensor(const char* gather, const char* reduce, Wires wire = wire_branch) {
     if (!tensor()) return;
     const bool sp = sequence_parallel();
-    communicate(sp ? gather : reduce, Axis::tensor, wire_branch, sp ? Collective::all_gather : Collective::none,
+    communicate(sp ? gather : reduce, Axis::tensor, wire, sp ? Collective::all_gather : Collective::none,
                 sp ? Collective::reduce_scatter : Collective::all_reduce, hidden_numbers());
   }
 
@@ -139,14 +140,68 @@ class BlockWriter {
     leave_tensor("rs1", "ar2", wire_branch);
     end_sublayer("add1", "norm1");
     begin_sublayer("norm2", "fork2");
-    enter_tensor("ag2", "ar3");
-    const bool experts = in_.block.experts > 0;
-    if (experts) compute(OpKind::route, "router", wire_branch, wire_branch, set_route);
-    compute(OpKind::up, "mlp", wire_branch, wire_branch, experts ? set_expert_up : set_up);
-    compute(OpKind::activation, "act", wire_branch, wire_branch, set_activation);
-    compute(OpKind::down, "down", wire_branch, wire_branch, experts ? set_expert_down : set_down);
-    leave_tensor("rs2", "ar4", wire_branch);
+    if (in_.block.experts > 0 && dispatches()) {
+      dispatched_experts();
+    } else {
+      enter_tensor("ag2", "ar3");
+      if (in_.block.experts > 0)
+        experts();
+      else
+        mlp("mlp", "act", "down", wire_branch, set_up, set_down);
+      leave_tensor("rs2", "ar4", wire_branch);
+    }
     end_sublayer("add2", "norm2");
+  }
+
+  void mlp(const char* up, const char* act, const char* down, Wires wire, SetCost set_up_cost, SetCost set_down_cost) {
+    compute(OpKind::up, up, wire, wire, set_up_cost);
+    compute(OpKind::activation, act, wire, wire, set_activation);
+    compute(OpKind::down, down, wire, wire, set_down_cost);
+  }
+
+  bool shared() const { return in_.block.shared_ffn > 0; }
+  void shared_experts() { mlp("mlp_s", "act_s", "down_s", wire_shared, set_up, set_down); }
+  void begin_experts() {
+    if (shared()) compute(OpKind::share, "share", wire_branch, wire_shared, set_share);
+    compute(OpKind::route, "router", wire_branch, wire_branch | wire_gates, set_route);
+  }
+  void end_experts() {
+    const Wires results = wire_branch | wire_gates | (shared() ? wire_shared : 0);
+    compute(OpKind::combine, "combine", results, wire_branch, set_combine);
+  }
+
+  void experts() {
+    begin_experts();
+    if (shared()) shared_experts();
+    mlp("mlp", "act", "down", wire_branch, set_expert_up, set_expert_down);
+    end_experts();
+  }
+
+  void dispatched_experts() {
+    const Sharding& cut = in_.shape.sharding;
+    const int e = cut.expert, t = expert_tensor_of(cut);
+    const double sent = static_cast<double>(dispatched_rows(in_) * in_.block.hidden);
+    begin_experts();
+    if (e > 1) communicate("dispatch", Axis::expert, wire_branch, Collective::all_to_all, Collective::all_to_all, sent);
+    if (t > 1)
+      communicate("ag_experts", Axis::expert_tensor, wire_branch, Collective::all_gather, Collective::reduce_scatter,
+                  sent * t);
+    if (shared()) {
+      enter_tensor("ag_s", "ar_s", wire_shared);
+      shared_experts();
+      // Without a sum over tensor ranks, a cut: the experts' rows may still be on their way.
+      if (tensor())
+        leave_tensor("rs_s", "ar_s2", wire_shared);
+      else
+        communicate("shared", Axis::tensor, wire_shared, Collective::none, Collective::none, hidden_numbers());
+    }
+    mlp("mlp", "act", "down", wire_branch, set_expert_up, set_expert_down);
+    if (t > 1)
+      communicate("rs_experts", Axis::expert_tensor, wire_branch, Collective::reduce_scatter, Collective::all_gather,
+                  sent * t);
+    if (e > 1)
+      communicate("combine_rows", Axis::expert, wire_branch, Collective::all_to_all, Collective::all_to_all, sent);
+    end_experts();
   }
 
   void head() {
@@ -173,11 +228,18 @@ void require_multiple(const Model& model, const char* what, std::int64_t size, i
                                 "; choose a tensor degree that divides it");
 }
 
-void check_divisible(const Model& model, const Block& block, int tensor) {
+void check_divisible(const Model& model, const Block& block, const Sharding& cut) {
+  const int tensor = cut.tensor;
   if (block.kind == BlockKind::transformer) {
     require_multiple(model, "heads", block.heads, tensor);
     require_multiple(model, "kv_heads", block.kv_heads, tensor);
-    require_multiple(model, "ffn", block.ffn, tensor);
+    if (block.experts == 0) return require_multiple(model, "ffn", block.ffn, tensor);
+    require_multiple(model, "ffn", block.ffn, expert_tensor_of(cut));
+    require_multiple(model, "shared_ffn", block.shared_ffn, tensor);
+    if (block.experts % cut.expert != 0)
+      throw std::invalid_argument("model " + model.name + ": experts = " + std::to_string(block.experts) +
+                                  " cannot be divided among expert = " + std::to_string(cut.expert) +
+                                  " ranks; choose an expert degree that divides them");
   } else {
     require_multiple(model, "vocab", block.vocab, tensor);
   }
@@ -204,7 +266,7 @@ std::vector<Operator> operators_of(const Model& model, int first, int last, cons
   std::vector<Operator> list;
   for (int index = first; index < last; ++index) {
     const Block& block = blocks[index];
-    check_divisible(model, block, shape.sharding.tensor);
+    check_divisible(model, block, shape.sharding);
     BlockWriter(list, block, index, shape).write();
   }
   return list;
@@ -249,6 +311,10 @@ const char* name_of(OpKind kind) {
       return "activation";
     case OpKind::down:
       return "down";
+    case OpKind::share:
+      return "share";
+    case OpKind::combine:
+      return "combine";
     case OpKind::head_transform:
       return "head_transform";
     case OpKind::logits:
@@ -275,6 +341,12 @@ const char* name_of(Axis axis) {
       return "embedding";
     case Axis::world:
       return "world";
+    case Axis::expert:
+      return "expert";
+    case Axis::expert_tensor:
+      return "expert_tensor";
+    case Axis::expert_data:
+      return "expert_data";
   }
   return "unknown";
 }

@@ -13,8 +13,15 @@
 //
 //   qkv ─ attn0 ─ [ring_kv] ─ attn1 ─ [ring_kv] ─ ... ─ attn(c−1) ─ out
 //
-// With experts the MLP is route ─ up ─ activation ─ down, over rows: each token has a row for each of its experts, and
-// rows are sorted by expert. A tensor rank holds its columns of every expert, as of an MLP, and the whole router.
+// With experts the MLP is route ─ up ─ activation ─ down ─ combine, over rows: each token has a row for each of its
+// experts, and rows are sorted by expert. A tensor rank holds its columns of every expert, as of an MLP, and the whole
+// router. Shared experts are an MLP beside that, on a wire of its own (-s). Where experts are divided among ranks
+// (dispatches), rows travel, and each rank routes the tokens that sequence parallelism leaves it:
+//
+//   norm2 ─┬ route ─ [dispatch] ┄ [ag_experts] ─ up ─ activation ─ down ─ [rs_experts] ─ [combine] ─┬ combine ─ add2
+//          └ share ─ [ag_s] ─ up_s ─ act_s ─ down_s ─ [rs_s] ────────────────────────────────────────┘
+//
+// The shared experts stand behind the dispatch in the list, so that they run while rows travel.
 //
 // Operators read and write wires. A communication operator ([ag], [rs], ...) changes one wire and names two
 // collectives: that of the forward pass and its dual of the backward pass. The lowering (schedules/lower) cuts an
@@ -46,9 +53,11 @@ enum Wire : std::uint8_t {
   wire_statistics = 8,  // per token (max logit, sum of exponentials, target logit) of a vocabulary shard
   wire_loss = 16,       // scalar: sum of token losses / global tokens
   wire_attended = 32,   // between rounds of a ring: output and log-sum-exp so far; backwards, gradient of q
+  wire_gates = 64,      // the weight of each token's experts, fp32: b·s/(c[·t]) × k
+  wire_shared = 128,    // the shared experts' present value
 };
 using Wires = std::uint8_t;
-constexpr int wire_kinds = 6;
+constexpr int wire_kinds = 8;
 
 enum class OpKind : std::uint8_t {
   embed,           // tokens → residual (vocabulary shard: others contribute zero)
@@ -59,11 +68,13 @@ enum class OpKind : std::uint8_t {
   attention,       // softmax(q·kᵀ)·v
   ring_attention,  // one round: this rank's queries on the present block of keys and values
   out_projection,
-  route,           // experts: router's projection, top-k, and a row for each token and expert of its, sorted by expert
-  add,             // residual += branch (+ bias of the projection before it)
-  up,              // packed gate and up (SwiGLU) or up (GELU); of all experts at once
-  activation,      // silu(gate)·up, or gelu
-  down,            // with experts, also the weighted sum of a token's rows
+  route,       // experts: router's projection, top-k, and a row for each token and expert of its, sorted by expert
+  add,         // residual += branch (+ bias of the projection before it)
+  up,          // packed gate and up (SwiGLU) or up (GELU); of all experts at once
+  activation,  // silu(gate)·up, or gelu
+  down,
+  share,           // wire_shared = branch: the input of the shared experts
+  combine,         // experts: the weighted sum of a token's rows, and of the shared experts' result
   head_transform,  // BERT's masked-LM dense + gelu + norm
   logits,          // vocabulary projection; also makes the local statistics
   loss,            // cross entropy from logits and statistics
@@ -90,7 +101,18 @@ inline constexpr std::array collective_names{Named{Collective::none, "none"},
                                              Named{Collective::shift, "shift"}};
 constexpr const char* name_of(Collective collective) { return name_in(collective_names, collective); }
 
-enum class Axis : std::uint8_t { tensor, context, data, pipeline, embedding, world };
+// The last three: ranks that divide experts, that cut each of them, that hold the same ones.
+enum class Axis : std::uint8_t {
+  tensor,
+  context,
+  data,
+  pipeline,
+  embedding,
+  world,
+  expert,
+  expert_tensor,
+  expert_data
+};
 
 struct Operator {
   OpKind kind = OpKind::norm;
@@ -123,6 +145,8 @@ struct Operator {
   double heads = 0;  // attention: of queries, of this rank and all sequences of the micro-batch
   Kernels attention = Kernels::flash2_rmsnorm;  // attention: its kernel
   double logits = 0;                            // loss: numbers of this rank's vocabulary shard
+  double rows = 0;                              // route: of this rank's tokens, one for each expert of theirs
+  int experts = 0;                              // up, down: grouped products of so many experts of this rank
   int round = 0;                                // ring_attention, and the shift that brings its block
   Dtype dtype = Dtype::bfloat16;                // of the work, or of the message
 };
@@ -138,7 +162,7 @@ double boundary_bytes(const Model& model, const WorkShape& shape);
 // True if it gathers the input of a column-parallel projection, which sequence parallelism keeps sharded. That input is
 // gathered once more for the weight gradient (Korthikanti 2022).
 constexpr bool gathers_input(const Operator& op) {
-  return op.kind == OpKind::communicate && op.axis == Axis::tensor && op.wire == wire_branch &&
+  return op.kind == OpKind::communicate && op.axis == Axis::tensor && (op.wire & (wire_branch | wire_shared)) != 0 &&
          op.forward == Collective::all_gather;
 }
 

@@ -60,7 +60,6 @@ std::vector<Parameter> transformer_parameters(const Block& block, const std::str
   const std::int64_t experts = std::max<std::int64_t>(1, block.experts);
   // With experts: gate and up of the first, gate and up of the second, ...; their down matrices one below the other.
   const std::vector<std::int64_t> up(experts * (block.mlp == Mlp::swiglu ? 2 : 1), block.ffn);
-  const std::int64_t up_rows = static_cast<std::int64_t>(up.size()) * block.ffn;
 
   std::vector<Parameter> list;
   if (block.qk_norm) {
@@ -80,12 +79,21 @@ std::vector<Parameter> transformer_parameters(const Block& block, const std::str
   list.push_back(matrix(prefix + "attention.qkv.weight", q + 2 * kv, block.hidden, 0, qkv));
   if (block.bias || block.qkv_bias) list.push_back(vector_of(prefix + "attention.qkv.bias", q + 2 * kv, 0.0, 0, qkv));
   Parameter out = matrix(prefix + "attention.out.weight", block.hidden, q, 1);
-  list.push_back(matrix(prefix + "mlp.up.weight", up_rows, block.hidden, 0, up));
-  if (block.bias) list.push_back(vector_of(prefix + "mlp.up.bias", up_rows, 0.0, 0, up));
-  Parameter down = matrix(prefix + "mlp.down.weight", experts * block.hidden, block.ffn, 1);
-  out.init_std = down.init_std = base_std / std::sqrt(2.0 * static_cast<double>(layers));
+  out.init_std = base_std / std::sqrt(2.0 * static_cast<double>(layers));
   list.push_back(std::move(out));
-  list.push_back(std::move(down));
+  const auto add_mlp = [&](const std::string& name, const std::vector<std::int64_t>& parts, std::int64_t down_rows) {
+    const std::int64_t width = parts.front(), rows = static_cast<std::int64_t>(parts.size()) * width;
+    list.push_back(matrix(name + "up.weight", rows, block.hidden, 0, parts));
+    if (block.bias) list.push_back(vector_of(name + "up.bias", rows, 0.0, 0, parts));
+    list.push_back(matrix(name + "down.weight", down_rows, width, 1));
+    list.back().init_std = base_std / std::sqrt(2.0 * static_cast<double>(layers));
+  };
+  if (block.shared_ffn > 0)
+    add_mlp(prefix + "mlp.shared.", std::vector<std::int64_t>(block.mlp == Mlp::swiglu ? 2 : 1, block.shared_ffn),
+            block.hidden);
+  const std::size_t dense = list.size();
+  add_mlp(prefix + "mlp.", up, experts * block.hidden);
+  for (std::size_t i = dense; i < list.size() && block.experts > 0; ++i) list[i].experts = block.experts;
   return list;
 }
 
@@ -164,11 +172,21 @@ std::int64_t shard_elements(const Parameter& parameter, int degree) {
   return along * parameter.shape[parameter.shard_dim == 1 ? 0 : 1];
 }
 
-std::int64_t block_shard_elements(const Model& model, int block_index, int degree, bool shares_table) {
-  std::int64_t sum = 0;
-  for (const Parameter& parameter : parameters_of(model, block_index))
-    if (!shares_table || parameter.same_as.empty()) sum += shard_elements(parameter, degree);
-  return sum;
+BlockElements block_shard_elements(const Model& model, int block_index, const Sharding& sharding, bool shares_table) {
+  BlockElements elements;
+  for (const Parameter& parameter : parameters_of(model, block_index)) {
+    if (shares_table && !parameter.same_as.empty()) continue;
+    if (parameter.experts == 0 || !dispatches(sharding)) {
+      elements.dense += shard_elements(parameter, sharding.tensor);
+      continue;
+    }
+    if (parameter.experts % sharding.expert != 0)
+      throw std::invalid_argument(parameter.name + ": " + std::to_string(parameter.experts) +
+                                  " experts cannot be divided among " + std::to_string(sharding.expert) +
+                                  " ranks; choose an expert degree that divides them");
+    elements.experts += shard_elements(parameter, expert_tensor_of(sharding)) / sharding.expert;
+  }
+  return elements;
 }
 
 bool is_summed_over_tensor(const Parameter& parameter, int degree, bool sequence_parallel) {

@@ -2,9 +2,9 @@
 //
 // One list serves parameter counts, memory, the executor's initialisation, gradient dumps and checkpoints. The executor
 // draws each tensor whole from (seed, name) and then cuts it.
-// Order inside a block: tensors of partial gradients, the other replicated ones, then sharded ones. So gradients that
-// tensor ranks have in parts are one contiguous range of the block's flat gradient, with sequence parallelism and
-// without. Guarded by tests/models/model_test.cpp: the shards of all tensor ranks tile every tensor exactly once.
+// Order inside a block: tensors of partial gradients, the other replicated ones, sharded ones, then experts. So gradients
+// that tensor ranks have in parts are one contiguous range of the block's flat gradient, with sequence parallelism and
+// without, and so are those of experts, which other ranks share. Guarded by tests/models/model_test.cpp: the shards of all tensor ranks tile every tensor exactly once.
 #pragma once
 
 #include <array>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "models/model/model.h"
+#include "models/model/sharding.h"
 
 namespace slipway::models {
 
@@ -36,6 +37,7 @@ struct Parameter {
   // else its own copy. The copy starts with the same values (drawn under the other's name), and its gradient is summed
   // with the other's, so the two stay equal. It counts once.
   std::string same_as;
+  std::int64_t experts = 0;  // matrices of so many experts, one below the other; 0: not of experts
 };
 
 struct Piece {
@@ -57,9 +59,19 @@ std::map<std::string, std::string> settings_without_shape(const Model& model);
 std::vector<Piece> pieces_of(const Parameter& parameter, int rank, int degree);
 // Number of elements in that shard.
 std::int64_t shard_elements(const Parameter& parameter, int degree);
-// Sum over the block of shard_elements. `shares_table`: a tied head counts without its matrix, which is the embedding's
-// tensor (schedules/step/placement.h).
-std::int64_t block_shard_elements(const Model& model, int block_index, int degree, bool shares_table = false);
+// Elements of a block on one rank: of its experts, where tokens are dispatched to them, and of everything else.
+// `shares_table`: a tied head counts without its matrix, which is the embedding's tensor (schedules/step/placement.h).
+// Throws std::invalid_argument as pieces_of, and where the expert degree does not divide the experts.
+struct BlockElements {
+  std::int64_t dense = 0, experts = 0;
+  std::int64_t sum() const { return dense + experts; }
+  BlockElements& operator+=(const BlockElements& other) {
+    dense += other.dense, experts += other.experts;
+    return *this;
+  }
+};
+BlockElements block_shard_elements(const Model& model, int block_index, const Sharding& sharding,
+                                   bool shares_table = false);
 // True if a tensor rank has only a part of this tensor's gradient, so that it is summed over the tensor group, as in
 // Megatron-LM: a replicated tensor under sequence parallelism (the part of its tokens); a partial one always.
 bool is_summed_over_tensor(const Parameter& parameter, int degree, bool sequence_parallel);

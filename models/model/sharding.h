@@ -20,8 +20,19 @@ struct Sharding {
   bool sequence_parallel = false;  // norms and residual are sharded over the sequence inside the tensor group
   int context = 1;                 // c: context parallel degree
   ContextExchange exchange = ContextExchange::all_gather;  // of keys and values, with context > 1
+  int expert = 1;                                          // e: ranks that divide the experts of a block among them
+  int expert_tensor = 0;                                   // ranks that cut each expert's matrices; 0: tensor
   bool operator==(const Sharding&) const = default;
 };
+
+constexpr int expert_tensor_of(const Sharding& sharding) {
+  return sharding.expert_tensor > 0 ? sharding.expert_tensor : sharding.tensor;
+}
+// True if tokens travel to the ranks of their experts. Else each tensor rank has every token and its columns of all
+// experts, as of a plain MLP.
+constexpr bool dispatches(const Sharding& sharding) {
+  return sharding.expert > 1 || expert_tensor_of(sharding) != sharding.tensor;
+}
 
 // Attention and norm kernels. They change bytes moved and activations kept, never results.
 enum class Kernels : std::uint8_t { torch, fused_softmax, flash1, flash2, flash2_rmsnorm };

@@ -286,6 +286,15 @@ void derive_exchange(const Settings& settings, Scenario& scenario) {
   scenario.step.layout.context_exchange = goes_around ? ContextExchange::ring : ContextExchange::all_gather;
 }
 
+// The added rows are of no token: they are computed, held and trained like any other, and never a target.
+void pad_vocabulary(const Settings& settings, Scenario& scenario) {
+  if (scenario.vocab_multiple == 0 || !settings.good({"layout.vocab_multiple", "layout.tensor"})) return;
+  const std::int64_t unit = std::int64_t{scenario.vocab_multiple} * scenario.step.layout.tensor;
+  Model model = scenario.step.model;
+  for (BlockRun& run : model.runs) run.block.vocab = (run.block.vocab + unit - 1) / unit * unit;
+  scenario.step.model = std::move(model);
+}
+
 }  // namespace
 
 void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scenario& scenario) {
@@ -296,6 +305,7 @@ void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scen
   if (!settings.given("layout.chunks") && schedule != nullptr)
     layout.chunks =
         scenario.step.actions ? chunks_of(*scenario.step.actions, schedule->copies) : schedule->default_chunks;
+  if (has_model) pad_vocabulary(settings, scenario);
   const bool data_is_written = settings.given("layout.data");
   if (has_cluster) {
     derive_placement(settings, scenario);

@@ -37,6 +37,7 @@ void fill_defaults(ModelFields& fields) {
     set_if_absent(fields, "qkv_bias", 0);
     set_if_absent(fields, "qk_norm", 0);
     set_if_absent(fields, "experts", 0);
+    set_if_absent(fields, "shared_ffn", 0);
     return;
   }
   if (has("hidden")) set_if_absent(fields, "ffn", 4 * fields.numbers["hidden"]);
@@ -82,8 +83,8 @@ bool check_fields(Settings& settings, const ModelFields& fields) {
     sound = false;
   }
   const bool llama = fields.family == "llama";
-  for (const char* name : {"kv_heads", "head_dim", "qkv_bias", "qk_norm", "experts", "experts_per_token", "rope_theta",
-                           "max_positions", "token_types"}) {
+  for (const char* name : {"kv_heads", "head_dim", "qkv_bias", "qk_norm", "experts", "experts_per_token", "shared_ffn",
+                           "rope_theta", "max_positions", "token_types"}) {
     const std::string path = std::string("model.") + name;
     const bool of_llama = path != "model.max_positions" && path != "model.token_types";
     const bool exists = path == "model.token_types" ? fields.family == "bert" : of_llama == llama;
@@ -106,6 +107,9 @@ void check_experts(Settings& settings, const ModelFields& fields) {
   if (experts == 0 && each > 0)
     settings.refuse("model.experts_per_token", "there are no experts; allowed: leave it out",
                     "remove it, or set model.experts");
+  if (experts == 0 && whole(fields, "shared_ffn") > 0)
+    settings.refuse("model.shared_ffn", "there are no experts beside shared ones; allowed: leave it out",
+                    "remove it, or set model.experts");
   if (experts > 0 && each == 0)
     settings.refuse("model.experts_per_token",
                     "this key is missing with " + several + "; allowed: 1 to " + std::to_string(experts),
@@ -121,7 +125,7 @@ void check_experts(Settings& settings, const ModelFields& fields) {
 void check_size(Settings& settings, const ModelFields& fields) {
   constexpr double most = 9e16;
   const auto n = [&](const char* name) { return static_cast<double>(whole(fields, name)); };
-  const double mlps = 3 * n("layers") * n("hidden") * n("ffn") * std::max(1.0, n("experts"));
+  const double mlps = 3 * n("layers") * n("hidden") * (n("ffn") * std::max(1.0, n("experts")) + n("shared_ffn"));
   if (mlps > most)
     settings.refuse("model",
                     "its MLPs have " + number_text(mlps) + " parameters, more than can be counted; allowed: up to 9e16",
@@ -173,9 +177,10 @@ Model model_from(const ModelFields& fields) {
   if (fields.family == "bert")
     return bert(fields.name, {n("layers"), n("hidden"), n("ffn"), n("heads"), n("vocab"), n("max_positions"),
                               n("token_types"), n("sequence"), tied, epsilon});
-  return llama(fields.name, {n("layers"), n("hidden"), n("ffn"), n("heads"), n("kv_heads"), n("vocab"), n("sequence"),
-                             tied, fields.numbers.find("rope_theta")->second, epsilon, n("head_dim"),
-                             n("qkv_bias") != 0, n("qk_norm") != 0, n("experts"), n("experts_per_token")});
+  return llama(fields.name,
+               {n("layers"), n("hidden"), n("ffn"), n("heads"), n("kv_heads"), n("vocab"), n("sequence"), tied,
+                fields.numbers.find("rope_theta")->second, epsilon, n("head_dim"), n("qkv_bias") != 0,
+                n("qk_norm") != 0, n("experts"), n("experts_per_token"), n("shared_ffn")});
 }
 
 std::vector<Key> library_table() {

@@ -56,6 +56,7 @@ struct Scenario {
   std::vector<std::string> files;          // all that was read: the scenario and the files it names
   std::vector<std::string> machine_files;  // one per node group; empty: built-in
   Step step;
+  int vocab_multiple = 0;  // the step's model has a vocabulary padded to a multiple of it × tensor; 0: as given
   Cluster cluster;
   TrainerFacts trainer;                              // of cluster.trainer
   bool names_trainer = false;                        // else generic is meant

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "scenarios/language/nearest.h"
@@ -9,6 +10,7 @@
 #include "scenarios/language/usage_error.h"
 #include "scenarios/plan/answer.h"
 #include "scenarios/step/prepared_step.h"
+#include "schedules/catalogue/interleaved_order.h"
 
 namespace slipway::scenarios {
 
@@ -197,6 +199,19 @@ void megatron_training(const Scenario& s, LaunchArguments& launch) {
         "your own --clip-grad, if any: run.clip_norm is 0, which is off (Megatron-LM's default is 1)");
 }
 
+// Megatron-LM's groups have one size, and a shorter last one of no fewer micro-batches than there are pipeline ranks.
+void megatron_groups(const Scenario& s, LaunchArguments& launch) {
+  if (s.step.layout.pipeline == 1 || s.step.actions != nullptr || !schedule_of(s.step).has_groups) return;
+  const std::vector<int> groups = groups_of(schedule_shape(s.step));
+  const int size = groups.front(), pipeline = s.step.layout.pipeline;
+  if (s.step.layout.chunks == 1 || size == pipeline) return;
+  launch.arguments.push_back("--microbatch-group-size-per-virtual-pipeline-stage " + text(size));
+  const auto unlike = [&](int each) { return each != size; };
+  if (groups.back() < pipeline || std::any_of(groups.begin(), groups.end() - 1, unlike))
+    launch.refused.push_back("groups of micro-batches of several sizes; set schedule.group to a number from " +
+                             text(pipeline) + " on that Megatron-LM takes");
+}
+
 LaunchArguments megatron(const Scenario& s) {
   LaunchArguments launch;
   megatron_model(s, launch);
@@ -208,6 +223,9 @@ LaunchArguments megatron(const Scenario& s) {
     launch.refused.emplace_back("experts and tensor parallel without sequence parallel: Megatron-LM wants both");
   list.push_back("--pipeline-model-parallel-size " + text(l.pipeline));
   if (l.chunks > 1) list.push_back("--num-virtual-stages-per-pipeline-rank " + text(l.chunks));
+  megatron_groups(s, launch);
+  if (s.step.schedule == "1f1b-merged") list.emplace_back("--overlap-moe-expert-parallel-comm");
+  if (s.step.overlap_tensor) list.emplace_back("--tp-comm-overlap");
   list.push_back("--context-parallel-size " + text(l.context));
   if (l.context > 1)
     list.emplace_back(l.context_exchange == ContextExchange::ring ? "--cp-comm-type p2p" : "--cp-comm-type all_gather");
@@ -222,7 +240,8 @@ LaunchArguments megatron(const Scenario& s) {
   if (s.step.dtype == Dtype::float64)
     launch.missing.emplace_back("float64: Megatron-LM trains in float32, without --bf16 and --fp16");
   megatron_training(s, launch);
-  if (l.pipeline > 1 && s.step.schedule != "1f1b" && s.step.schedule != "interleaved-1f1b")
+  if (l.pipeline > 1 && s.step.schedule != "1f1b" && s.step.schedule != "interleaved-1f1b" &&
+      (s.step.schedule != "1f1b-merged" || l.chunks == 1))
     launch.refused.push_back("the schedule " + s.step.schedule + ": Megatron-LM runs 1F1B, interleaved with chunks");
   if (is_uneven(s)) launch.refused.emplace_back(split_words);
   if (!l.placement.empty()) launch.missing.emplace_back(placement_words);

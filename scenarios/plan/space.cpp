@@ -57,7 +57,7 @@ class Walk {
 
   void chunks() {
     const int pipeline = choice_.layout.pipeline;
-    const int most = pipeline == 1 ? 1 : static_cast<int>(layer_count(choice_.model)) / pipeline;
+    const int most = pipeline == 1 ? 1 : static_cast<int>(layer_count(choice_.model) + 2) / pipeline;
     for (int chunks = 1; chunks <= most; ++chunks) {
       if (!space_.chunks.empty() && space_.chunks.front() != chunks) continue;
       choice_.layout.chunks = chunks;

@@ -109,7 +109,7 @@ const std::vector<std::vector<int>>& StepEstimator::Parts::groups_of(const Layou
 std::vector<int> StepEstimator::Parts::most_layers(const Step& step, const ScheduleUse& use, double memory_share) {
   const Layout& layout = step.layout;
   const Wiring& wires = wiring(layout);
-  const std::vector<double>& elements = elements_of_runs(step);
+  const std::vector<BlockElements>& elements = elements_of_runs(step);
   const auto fixed_bytes = [&](std::size_t run) {
     const StaticBytes fixed =
         static_bytes_of(elements[run], layout, base.dtype, base.gradient_dtype, use.placement.copies);

@@ -52,14 +52,16 @@ int messages_of(const Operator& op, bool again) {
 }  // namespace
 
 BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Recompute recompute,
-                       const Machine& machine) {
+                       const Machine& machine, bool hides_tensor) {
   const std::vector<Operator> operators = operators_of(model, block, block + 1, shape);
   const bool again = recompute == Recompute::full && blocks_of(model)[block].kind == BlockKind::transformer;
   const double whole = machine.constants.whole;
   BlockPrice price;
   if (again) price.host_backward_s = host_seconds_of_checkpoint(machine);
+  const Operator* before = nullptr;
   for (const Operator& op : operators) {
     if (op.kind != OpKind::communicate) {
+      before = &op;
       const double forward = whole * operator_seconds(machine, op, Direction::forward);
       price.forward_s += forward;
       price.backward_s += whole * operator_seconds(machine, op, Direction::backward) + (again ? forward : 0);
@@ -73,14 +75,22 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
       if (op.kind != OpKind::embed && op.kind != OpKind::add_positions) price.kept_bytes += op.saved_bytes;
       continue;
     }
-    ++price.cuts;
+    if (before != nullptr && before->kind != OpKind::communicate) ++price.cuts;
+    before = &op;
     const bool context = op.axis == Axis::context;
-    const int members = context ? shape.sharding.context : shape.sharding.tensor;
+    const int members = op.axis == Axis::expert          ? shape.sharding.expert
+                        : op.axis == Axis::expert_tensor ? expert_tensor_of(shape.sharding)
+                        : context                        ? shape.sharding.context
+                                                         : shape.sharding.tensor;
     const double launch = host_seconds(WorkKind::wire_collective, members, op.axis, machine);
     const int first = op.forward == Collective::none ? 0 : 1;
     price.host_forward_s += first * launch;
     price.host_backward_s += (messages_of(op, again) - first) * launch;
     if (op.forward == Collective::shift) continue;  // runs beside the attention, and may be hidden by it
+    // So do a dispatch and shared experts, each of which may hide the messages of the other.
+    if (op.axis == Axis::expert || op.axis == Axis::expert_tensor || op.wire == wire_shared) continue;
+    if (hides_tensor && !context && (op.forward == Collective::all_gather || op.forward == Collective::reduce_scatter))
+      continue;
     LayerMessages& forward = context ? price.context_forward : price.tensor_forward;
     LayerMessages& backward = context ? price.context_backward : price.tensor_backward;
     forward.add(op.forward, members, op.message_bytes);
@@ -234,13 +244,18 @@ bool is_cut(const Step& step, bool reduces) {
 struct Update {
   double first = 0, later = 0, held = 0;
 };
+// Parameters that one rank updates.
+double shard_of(const BlockElements& held, const Layout& layout) {
+  if (layout.zero == 0) return static_cast<double>(held.sum());
+  return static_cast<double>(held.dense) / data_degree(layout) +
+         static_cast<double>(held.experts) / expert_data_of(layout);
+}
 Update update_of(const Step& step, const StageCosts& costs, int q, const Machine& machine) {
   const Layout& layout = step.layout;
-  const double shards = layout.zero >= 1 ? data_degree(layout) : 1;
   const double whole = machine.constants.whole;
   Update update{whole * machine.constants.fixed, 0, 0};
   for (int chunk = 0; chunk < layout.chunks; ++chunk) {
-    const double elements = costs.elements[chunk * layout.pipeline + q] / shards;
+    const double elements = shard_of(costs.elements[chunk * layout.pipeline + q], layout);
     (chunk == 0 ? update.first : update.later) +=
         overhead_of(machine) + whole * optimizer_seconds(machine, elements, step.dtype);
     update.held += elements;
@@ -334,7 +349,8 @@ double blocked_seconds(const StageCosts& costs, const Wiring& wires, const Step&
 void bound_time(Parts& parts, const Step& step, int m, StepEstimate& estimate) {
   const StageCosts& costs = parts.costs_of(step);
   const Wiring& wires = parts.wiring(step.layout);
-  if (!parts.use_of(step, m).is_plain) return bound_compute(parts, step, m, estimate);
+  if (!parts.use_of(step, m).is_plain || !parts.fills_all_stages(step.layout))
+    return bound_compute(parts, step, m, estimate);
   bound_shared_gpus(parts, step, m, estimate);
   double fill = 0;  // other stages before and after rank q, sends included
   StepEndSeconds first_end;
@@ -419,10 +435,9 @@ void bound_hosts(Parts& parts, const Step& step, int m, StepEstimate& estimate) 
     const double launch = host_seconds(WorkKind::transfer, 2, Axis::pipeline, machine);
     double host = work[q].seconds + work[q].launches * launch;
     if (joins) {
-      const std::vector<double>& elements = parts.costs_of(step).elements;
-      const double held = std::accumulate(elements.begin(), elements.end(), 0.0);
-      const double own =
-          own_norm_seconds(parts, machine, step.layout.zero >= 1 ? held * step.layout.tensor / ranks : held);
+      double held = 0;
+      for (const BlockElements& stage : parts.costs_of(step).elements) held += shard_of(stage, step.layout);
+      const double own = own_norm_seconds(parts, machine, step.layout.zero >= 1 ? held / p : held);
       host += std::max(p == 1 ? parts.fastest_gpu * own : 0, ranks > 1 ? 2 * launch : launch) +
               parts.norm_sum_seconds(ranks);
     }
@@ -437,7 +452,8 @@ void bound_memory(Parts& parts, const Step& step, int m, StepEstimate& estimate)
   const int p = step.layout.pipeline;
   estimate.memory_share = -1;
   for (int q = 0; q < p; ++q) {
-    double elements = 0, kept = 0;
+    BlockElements elements;
+    double kept = 0;
     for (int stage = 0; stage < use.placement.stages(); ++stage) {
       if (use.placement.rank[stage] != q) continue;
       const std::size_t part = use.placement.part_of(stage);
@@ -484,6 +500,7 @@ double StepEstimator::passes_bound(const Step& step) {
   const double bound = estimate(step).bound_s;
   const int m = micro_batches_of(step);
   const ScheduleUse& use = parts_->use_of(step, m);
+  if (!parts_->fills_all_stages(step.layout)) return bound;  // what an empty stage hands on waits for nothing
   if (!use.is_plain && (!is_split(*parts_, step, m) || !all_on_one_machine(parts_->wiring(step.layout)))) return bound;
   const ActionLists lists = schedule_of(step).actions(schedule_shape(step));
   const StageCosts& costs = parts_->costs_of(step);
@@ -695,14 +712,13 @@ StepEndSeconds split_end(Parts& parts, const Step& step, const StageCosts& costs
                          bool reduces) {
   const Layout& layout = step.layout;
   const Machine& machine = parts.cluster.groups[parts.wiring(layout).machine_group[q]].machine;
-  const double shards = layout.zero >= 1 ? data_degree(layout) : 1;
   const double whole = machine.constants.whole;
   StepEndSeconds end;
   end.optimizer = whole * machine.constants.fixed;
   for (int stage = 0; stage < use.placement.stages(); ++stage)
     if (use.placement.rank[stage] == q)
-      end.optimizer +=
-          overhead_of(machine) + whole * optimizer_seconds(machine, costs.elements[stage] / shards, step.dtype);
+      end.optimizer += overhead_of(machine) +
+                       whole * optimizer_seconds(machine, shard_of(costs.elements[stage], layout), step.dtype);
   if (reduces) end.data = exposed_reduction(parts, step, costs, q, Pass::weight_grad);
   return end;
 }
@@ -791,8 +807,9 @@ bool are_alike(const std::vector<LinkPath>& paths) {
 bool is_split(Parts& parts, const Step& step, int micro_batches) {
   const Wiring& wires = parts.wiring(step.layout);
   const ScheduleUse& use = parts.use_of(step, micro_batches);
-  return !use.is_plain && use.placement.copies == 1 && parts.base.slices == 1 && use.placement.rank.front() == 0 &&
-         are_alike(wires.tensor) && are_alike(wires.context);
+  return !use.is_plain && !use.has_pairs && parts.fills_all_stages(step.layout) && use.placement.copies == 1 &&
+         parts.base.slices == 1 && use.placement.rank.front() == 0 && are_alike(wires.tensor) &&
+         are_alike(wires.context);
 }
 
 double split_busy_seconds(Parts& parts, const Step& step, int micro_batches, int q) {

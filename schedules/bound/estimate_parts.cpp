@@ -20,9 +20,12 @@ bool is_plain(const std::vector<Action>& list, int rank, const ScheduleShape& sh
          list.back().stage == rank;
 }
 
-// Per chunk, where every micro-batch of the rank's own stages weighs the same. `no_bytes`: zeros, per stage.
-std::vector<int> in_flight(const std::vector<Action>& list, int rank, const ScheduleShape& shape,
+// Per chunk, where every micro-batch of the rank's own stages weighs the same. `no_bytes`: zeros, per stage. The forward
+// of a pair may keep its last bytes when the backward has freed all: so the backward counts first.
+std::vector<int> in_flight(std::vector<Action> list, int rank, const ScheduleShape& shape,
                            std::vector<HeldBytes>& no_bytes) {
+  for (std::size_t i = 0; i + 1 < list.size(); ++i)
+    if (list[i].with_next && list[i].pass == Pass::forward) std::swap(list[i], list[i + 1]), ++i;
   const auto weigh = [&](double bytes) {
     for (int chunk = 0; chunk < shape.chunks; ++chunk) no_bytes[rank + chunk * shape.pipeline].activations = bytes;
   };
@@ -40,7 +43,9 @@ std::vector<int> in_flight(const std::vector<Action>& list, int rank, const Sche
 ScheduleUse schedule_use(const Schedule& schedule, const ScheduleShape& shape) {
   if (const auto reason = schedule.refuse(shape)) throw std::invalid_argument(reason->problem + "; " + reason->remedy);
   const ActionLists lists = schedule.actions(shape);
-  ScheduleUse use{shape.slices == 1 && shape.copies == 1,
+  const bool pairs = has_pairs(lists);
+  ScheduleUse use{shape.slices == 1 && shape.copies == 1 && !pairs,
+                  pairs,
                   {static_cast<std::size_t>(shape.pipeline), std::vector<int>(shape.chunks, 0)},
                   placement_of(lists, shape),
                   std::vector<int>(shape.stages(), 0)};
@@ -64,14 +69,19 @@ StepEstimator::Parts::Parts(Step given, const Cluster& on)
   tied = base.model->runs.back().block.tied;
 }
 
-const std::vector<BlockPrice>& StepEstimator::Parts::prices_of(const Step& step, int group) {
+StepEstimator::Parts::ShapeKey StepEstimator::Parts::shape_key(const Step& step, int group) {
   const Layout& l = step.layout;
-  const ShapeKey key{l.tensor, l.sequence_parallel, l.context, step.micro_batch, step.recompute, group};
+  return {l.tensor, l.sequence_parallel, l.context, l.expert, l.expert_tensor, step.micro_batch, step.recompute, group};
+}
+
+const std::vector<BlockPrice>& StepEstimator::Parts::prices_of(const Step& step, int group) {
+  const ShapeKey key{shape_key(step, group)};
   const auto found = prices.find(key);
   if (found != prices.end()) return found->second;
   std::vector<BlockPrice> list;
   for (const int block : first_block)
-    list.push_back(block_price(base.model, block, work_shape(step), step.recompute, cluster.groups[group].machine));
+    list.push_back(block_price(base.model, block, work_shape(step), step.recompute, cluster.groups[group].machine,
+                               base.overlap_tensor));
   return prices.emplace(key, std::move(list)).first->second;
 }
 
@@ -97,6 +107,11 @@ const std::vector<std::vector<RunCount>>& StepEstimator::Parts::split_of(const L
   return splits.emplace(key, std::move(counts)).first->second;
 }
 
+bool StepEstimator::Parts::fills_all_stages(const Layout& layout) {
+  const auto& stages = split_of(layout);
+  return std::none_of(stages.begin(), stages.end(), [](const auto& stage) { return stage.empty(); });
+}
+
 const ScheduleUse& StepEstimator::Parts::use_of(const Step& step, int micro_batches) {
   const Schedule& schedule = schedule_of(step);
   const std::tuple key{&schedule, step.layout.pipeline, step.layout.chunks, micro_batches};
@@ -116,14 +131,13 @@ bool StepEstimator::Parts::shares_table(const Step& step) {
   return !schedule_of(step).refuse(shape) && on(use_of(step, shape.micro_batches).placement);
 }
 
-const std::vector<double>& StepEstimator::Parts::elements_of_runs(const Step& step) {
-  const int tensor = step.layout.tensor;
-  const std::pair key{tensor, shares_table(step)};
+const std::vector<BlockElements>& StepEstimator::Parts::elements_of_runs(const Step& step) {
+  const Sharding cut = sharding_of(step.layout);
+  const std::tuple key{cut.tensor, cut.expert, cut.expert_tensor, shares_table(step)};
   const auto found = run_elements.find(key);
   if (found != run_elements.end()) return found->second;
-  std::vector<double> list;
-  for (const int block : first_block)
-    list.push_back(static_cast<double>(block_shard_elements(base.model, block, tensor, key.second)));
+  std::vector<BlockElements> list;
+  for (const int block : first_block) list.push_back(block_shard_elements(base.model, block, cut, std::get<3>(key)));
   return run_elements.emplace(key, std::move(list)).first->second;
 }
 
@@ -137,12 +151,12 @@ double StepEstimator::Parts::norm_sum_seconds(int ranks) {
 
 const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
   const Layout& l = step.layout;
-  const ShapeKey shape{l.tensor, l.sequence_parallel, l.context, step.micro_batch, step.recompute, 0};
+  const ShapeKey shape = shape_key(step, 0);
   const std::tuple key{shape, l.data, l.pipeline, split_key(l), shares_table(step)};
   if (costs && costs_key == key) return *costs;
   const Wiring& wires = wiring(l);
   const auto& stages = split_of(l);
-  const std::vector<double>& elements = elements_of_runs(step);
+  const std::vector<BlockElements>& elements = elements_of_runs(step);
   costs.emplace();
   StageCosts& c = *costs;
   const std::size_t p = l.pipeline;
@@ -165,11 +179,11 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
       of.context_backward = seconds_over(context, price.context_backward);
       of.again = seconds_over(tensor, price.tensor_again) + seconds_over(context, price.context_again);
       if (l.data * l.context == 1) continue;
-      const double gradients = elements[run] * bytes_of(base.gradient_dtype);
+      const auto dense = static_cast<double>(elements[run].dense);  // experts of ranks of their own: left out
+      const double gradients = dense * bytes_of(base.gradient_dtype);
       of.all_reduce = data_seconds(WorkKind::grad_reduce, Collective::all_reduce, gradients);
       of.reduce_scatter = data_seconds(WorkKind::grad_reduce, Collective::reduce_scatter, gradients);
-      of.gather =
-          data_seconds(WorkKind::parameter_gather, Collective::all_gather, elements[run] * bytes_of(base.dtype));
+      of.gather = data_seconds(WorkKind::parameter_gather, Collective::all_gather, dense * bytes_of(base.dtype));
     }
   }
   for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -177,7 +191,9 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
     const int group = wires.machine_group[q];
     const std::vector<BlockPrice>& price = prices_of(step, group);
     const double overhead = overhead_of(cluster.groups[group].machine);
-    double forward = overhead, backward = overhead, weight = 0, kept = 0, held = 0;  // at least one segment
+    const bool has_blocks = !stages[s].empty();  // then at least one segment
+    double forward = has_blocks ? overhead : 0, backward = forward, weight = 0, kept = 0;
+    BlockElements held;
     double host_forward = 0, host_backward = 0;
     double tensor_forward = 0, tensor_backward = 0, context_forward = 0, context_backward = 0;
     for (const auto [run, count] : stages[s]) {
@@ -193,10 +209,10 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
       host_forward += count * one.host_forward_s;
       host_backward += count * one.host_backward_s;
       kept += count * one.kept_bytes;
-      held += count * elements[run];
+      held += {count * elements[run].dense, count * elements[run].experts};
     }
-    const int last = stages[s].back().run;
-    c.early_s.push_back(price[last].again_s + c.messages[wires.alike[q]][last].again);
+    const int last = has_blocks ? stages[s].back().run : 0;
+    c.early_s.push_back(has_blocks ? price[last].again_s + c.messages[wires.alike[q]][last].again : 0);
     c.compute_s[q] += forward + backward;
     c.passes_s.push_back(forward + backward);
     c.tensor_s[q] += tensor_forward + tensor_backward;

@@ -8,6 +8,7 @@
 
 #include <map>
 
+#include "models/model/parameters.h"
 #include "schedules/bound/estimate.h"
 
 namespace slipway::schedules {
@@ -16,6 +17,8 @@ namespace slipway::schedules {
 struct ScheduleUse {
   // Whole backwards only; stage s on rank s mod p; each rank ends with a backward of its first stage.
   bool is_plain = false;
+  // Messages of a pair hide behind its compute, so only the compute is bounded (Action::with_next).
+  bool has_pairs = false;
   std::vector<std::vector<int>> in_flight;  // [rank][chunk] micro-batches at the fullest moment
   Placement placement;
   std::vector<int> forwards;  // per stage: actions of a step
@@ -36,10 +39,10 @@ struct StageCosts {
   // Per stage, part of backward_s: recomputation of the last block needs no gradient, so it may run before the next
   // stage's gradient arrives.
   std::vector<double> early_s;
-  std::vector<double> weight_s;    // per stage, part of backward_s: the weight gradients
-  std::vector<double> kept_bytes;  // per stage, of one micro-batch
-  std::vector<double> elements;    // per stage: parameters of a tensor shard
-  std::vector<double> passes_s;    // per stage: compute of a forward and its backward
+  std::vector<double> weight_s;         // per stage, part of backward_s: the weight gradients
+  std::vector<double> kept_bytes;       // per stage, of one micro-batch
+  std::vector<BlockElements> elements;  // per stage: parameters of a rank
+  std::vector<double> passes_s;         // per stage: compute of a forward and its backward
   // Per pipeline rank: of one micro-batch through all its stages.
   std::vector<double> compute_s, tensor_s, context_s;
   // Seconds per pipeline rank that is the first of its like (Wiring::alike), and per block run: collectives within one
@@ -67,7 +70,8 @@ struct StepEstimator::Parts {
   std::map<int, double> norm_sums;                     // by ranks
   std::unique_ptr<StepEstimator> without_degradation;  // for the cluster without degradation, where that differs
 
-  using ShapeKey = std::tuple<int, bool, int, std::int64_t, Recompute, int>;
+  using ShapeKey = std::tuple<int, bool, int, int, int, std::int64_t, Recompute, int>;
+  static ShapeKey shape_key(const Step& step, int machine_group);
   std::map<ShapeKey, std::vector<BlockPrice>> prices;
   std::map<std::tuple<int, int, int, int>, Wiring> wirings;
   std::map<std::pair<int, int>, std::vector<std::vector<int>>> groups;  // of nodes, by members and pipeline rank
@@ -75,8 +79,8 @@ struct StepEstimator::Parts {
   static SplitKey split_key(const Layout& layout) { return {stage_count(layout), layout.split, layout.split_list}; }
   std::map<SplitKey, std::vector<std::vector<RunCount>>> splits;
   std::map<std::tuple<const Schedule*, int, int, int>, ScheduleUse> uses;
-  std::map<std::pair<int, bool>, std::vector<double>>
-      run_elements;  // per tensor degree, table shared: of one block of each run
+  std::map<std::tuple<int, int, int, bool>, std::vector<BlockElements>>
+      run_elements;  // per tensor and expert degrees, table shared: of one block of each run
   std::tuple<ShapeKey, int, int, SplitKey, bool> costs_key{};
   std::optional<StageCosts> costs;
 
@@ -84,8 +88,9 @@ struct StepEstimator::Parts {
   const Wiring& wiring(const Layout& layout);
   const std::vector<std::vector<int>>& groups_of(const Layout& layout);  // groups_of_pipeline_ranks
   const std::vector<std::vector<RunCount>>& split_of(const Layout& layout);
+  bool fills_all_stages(const Layout& layout);
   const ScheduleUse& use_of(const Step& step, int micro_batches);
-  const std::vector<double>& elements_of_runs(const Step& step);
+  const std::vector<BlockElements>& elements_of_runs(const Step& step);
   bool shares_table(const Step& step);  // schedules/step/placement.h
   const StageCosts& costs_of(const Step& step);
   // Seconds of the sum of the gradient norm over all ranks.

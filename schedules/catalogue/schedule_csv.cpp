@@ -1,5 +1,6 @@
 #include "schedules/catalogue/schedule_csv.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <istream>
@@ -27,27 +28,12 @@ bool take_number(std::string_view& text, int& number) {
   return true;
 }
 
-// PyTorch's names for cells that are no compute action.
-bool is_communication_cell(std::string_view cell) {
-  for (const std::string_view word : {"SEND", "RECV", "SHARD", "REDUCE_GRAD"}) {
-    if (cell.find(word) != std::string_view::npos) return true;
-  }
-  return false;
-}
-
-std::string reason_against(std::string_view cell) {
-  if (is_communication_cell(cell)) {
-    return "is a communication action, and this reads compute actions only (the task graph adds its own "
-           "communication); export the schedule in PyTorch's compute_only format";
-  }
-  if (cell.find("OVERLAP") != std::string_view::npos) {
-    return "is an overlapped forward/backward pair, which is not supported; write its two actions as two "
-           "cells";
-  }
-  return "is not an action; write <stage><pass><micro-batch> with pass F, B, I or W, for example 2F0, or "
-         "leave "
-         "the cell empty";
-}
+constexpr const char* no_action =
+    "is not an action; write <stage><pass><micro-batch> with pass F, B, I or W, for example 2F0, or leave the cell "
+    "empty";
+constexpr const char* no_pair =
+    "is not a pair; write (2F1;2B0)OVERLAP_F_B, a forward and a backward (B or I) of different micro-batches, or two "
+    "cells";
 
 bool parse_action(std::string_view cell, Action& action) {
   if (!take_number(cell, action.stage) || cell.empty()) return false;
@@ -62,6 +48,84 @@ bool parse_action(std::string_view cell, Action& action) {
   return known && take_number(cell, action.micro_batch) && cell.empty();
 }
 
+constexpr std::string_view pair_word = "OVERLAP_F_B";
+
+bool is_backward(const Action& action) { return action.pass == Pass::backward || action.pass == Pass::input_grad; }
+
+bool is_pair(const Action& a, const Action& b) {
+  const bool one_each = (a.pass == Pass::forward && is_backward(b)) || (b.pass == Pass::forward && is_backward(a));
+  return one_each && (a.stage != b.stage || a.micro_batch != b.micro_batch);
+}
+
+bool parse_pair(std::string_view cell, std::vector<Action>& list) {
+  const auto semicolon = cell.find(';'), close = cell.find(')');
+  if (semicolon == std::string_view::npos || close == std::string_view::npos || close < semicolon) return false;
+  Action first, second;
+  if (!parse_action(trimmed(cell.substr(1, semicolon - 1)), first) ||
+      !parse_action(trimmed(cell.substr(semicolon + 1, close - semicolon - 1)), second) ||
+      trimmed(cell.substr(close + 1)) != pair_word || !is_pair(first, second))
+    return false;
+  first.with_next = true;
+  list.push_back(first);
+  list.push_back(second);
+  return true;
+}
+
+// A communication cell, and where it stands: before the actions from `at` on.
+struct Communication {
+  enum class Kind : std::uint8_t { send, receive, unshard, reshard, reduce } kind = Kind::send;
+  Action action;  // whose output is sent, or which reads what is received; of the others, the stage alone
+  std::size_t at = 0;
+  std::string place;
+};
+
+bool parse_communication(std::string_view cell, Communication& found) {
+  using enum Communication::Kind;
+  struct Word {
+    std::string_view word;
+    Communication::Kind kind;
+    Pass pass;
+  };
+  constexpr std::array<Word, 7> words{{{"SEND_F", send, Pass::forward},
+                                       {"RECV_F", receive, Pass::forward},
+                                       {"SEND_B", send, Pass::backward},
+                                       {"RECV_B", receive, Pass::backward},
+                                       {"UNSHARD", unshard, Pass::none},
+                                       {"RESHARD", reshard, Pass::none},
+                                       {"REDUCE_GRAD", reduce, Pass::none}}};
+  if (!take_number(cell, found.action.stage)) return false;
+  for (const Word& each : words) {
+    if (!cell.starts_with(each.word)) continue;
+    cell.remove_prefix(each.word.size());
+    found.kind = each.kind;
+    found.action.pass = each.pass;
+    return each.pass == Pass::none ? cell.empty() : take_number(cell, found.action.micro_batch) && cell.empty();
+  }
+  return false;
+}
+
+// Why a communication cell does not fit the passes of its row; empty if it does.
+std::string misfit(const Communication& cell, const std::vector<Action>& list) {
+  using enum Communication::Kind;
+  const auto from = list.begin() + static_cast<std::ptrdiff_t>(cell.at);
+  const auto is_its = [&](const Action& each) {
+    const bool same_pass = cell.action.pass == Pass::forward ? each.pass == Pass::forward : is_backward(each);
+    return each.stage == cell.action.stage && each.micro_batch == cell.action.micro_batch && same_pass;
+  };
+  const auto ends_gradient = [&](const Action& each) {
+    return each.stage == cell.action.stage && (each.pass == Pass::backward || each.pass == Pass::weight_grad);
+  };
+  if (cell.kind == send && std::none_of(list.begin(), from, is_its))
+    return "sends what no pass before it in the row makes; move it behind that pass";
+  if (cell.kind == receive && std::none_of(from, list.end(), is_its))
+    return "receives what no pass behind it in the row reads; move it before that pass";
+  if (cell.kind == reduce && std::none_of(list.begin(), from, ends_gradient))
+    return "reduces a gradient that no pass before it in the row makes; move it behind the last backward of the stage";
+  if (cell.kind == reduce && std::any_of(from, list.end(), ends_gradient))
+    return "reduces a gradient before the last backward of the stage; move it behind that";
+  return "";
+}
+
 }  // namespace
 
 ActionLists read_schedule_csv(std::istream& in, const std::string& name) {
@@ -69,6 +133,7 @@ ActionLists read_schedule_csv(std::istream& in, const std::string& name) {
   std::string line;
   while (std::getline(in, line)) {
     auto& list = lists.emplace_back();
+    std::vector<Communication> communications;
     std::string_view rest = line;
     if (constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
         lists.size() == 1 && rest.starts_with(byte_order_mark))
@@ -76,15 +141,26 @@ ActionLists read_schedule_csv(std::istream& in, const std::string& name) {
     for (int column = 1;; ++column) {
       const auto comma = rest.find(',');
       const std::string_view cell = trimmed(rest.substr(0, comma));
+      const std::string place = name + ":" + std::to_string(lists.size()) + ": cell " + std::to_string(column) + " '" +
+                                std::string(cell) + "' ";
+      Communication communication;
       if (Action action; parse_action(cell, action)) {
         list.push_back(action);
+      } else if (cell.starts_with('(')) {
+        if (!parse_pair(cell, list)) throw std::invalid_argument(place + no_pair);
+      } else if (parse_communication(cell, communication)) {
+        communication.at = list.size();
+        communication.place = place;
+        communications.push_back(std::move(communication));
       } else if (!cell.empty()) {
-        throw std::invalid_argument(name + ":" + std::to_string(lists.size()) + ": cell " + std::to_string(column) +
-                                    " '" + std::string(cell) + "' " + reason_against(cell));
+        throw std::invalid_argument(place + no_action);
       }
       if (comma == std::string_view::npos) break;
       rest.remove_prefix(comma + 1);
     }
+    for (const Communication& each : communications)
+      if (const std::string reason = misfit(each, list); !reason.empty())
+        throw std::invalid_argument(each.place + reason);
   }
   if (in.bad()) throw std::invalid_argument(name + ": reading failed after row " + std::to_string(lists.size()));
   if (lists.empty()) {
@@ -95,7 +171,7 @@ ActionLists read_schedule_csv(std::istream& in, const std::string& name) {
 
 void write_schedule_csv(std::ostream& out, const ActionLists& lists) {
   for (const auto& list : lists) {
-    std::string row;
+    std::string row, pair;  // pair: what has been written of the cell at hand
     for (const Action& action : list) {
       const std::string cell =
           std::to_string(action.stage) + letter_of(action.pass) + std::to_string(action.micro_batch);
@@ -107,7 +183,12 @@ void write_schedule_csv(std::ostream& out, const ActionLists& lists) {
         throw std::invalid_argument("PyTorch's schedule CSV has no word for " + cell +
                                     "; export the schedule without recomputation");
       }
-      row += (row.empty() ? "" : ",") + cell;
+      if (action.with_next) {
+        pair = "(" + cell + ";";
+        continue;
+      }
+      row += (row.empty() ? "" : ",") + (pair.empty() ? cell : pair + cell + ")" + std::string(pair_word));
+      pair.clear();
     }
     out << row << '\n';
   }

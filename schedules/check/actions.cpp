@@ -107,6 +107,27 @@ class SlotCheck {
   std::vector<ActionDefect>& defects_;
 };
 
+// Pairs are a forward and a backward of different micro-batches, of two actions each.
+void check_pairs(const ActionLists& lists, std::vector<ActionDefect>& defects) {
+  const auto is_backward = [](const Action& a) { return a.pass == Pass::backward || a.pass == Pass::input_grad; };
+  for (std::size_t row = 0; row < lists.size(); ++row) {
+    const auto& list = lists[row];
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (!list[i].with_next) continue;
+      const GridCell cell{static_cast<int>(row), static_cast<int>(i)};
+      const bool ends = i + 1 == list.size() || list[i + 1].with_next;
+      const Action &a = list[i], &b = list[ends ? i : i + 1];
+      const bool one_each = (a.pass == Pass::forward && is_backward(b)) || (b.pass == Pass::forward && is_backward(a));
+      if (one_each && (a.stage != b.stage || a.micro_batch != b.micro_batch)) continue;
+      defects.push_back({text_of(a) +
+                             " is no pair with the action behind it; a pair is a forward and a backward (B or I) "
+                             "of different micro-batches",
+                         {cell},
+                         {}});
+    }
+  }
+}
+
 // The copy of the model that each micro-batch goes through: the one with most of its actions.
 std::vector<int> copies_of_micro_batches(const std::map<Slot, Occurrences>& found, const Placement& placement,
                                          const ScheduleShape& shape) {
@@ -160,6 +181,7 @@ std::vector<ActionDefect> check_actions(const ActionLists& lists, const Schedule
   }
   const Placement placement = placement_of(lists, shape);
   const auto found = collect(lists, shape, placement, defects);
+  check_pairs(lists, defects);
   if (!defects.empty()) return defects;  // each defect would make another action look missing
   const std::vector<int> copy_of = copies_of_micro_batches(found, placement, shape);
   const Occurrences nothing;

@@ -36,8 +36,9 @@ class UpdateCheck {
         membership_(graph),
         blocks_(blocks_of(graph.step.model)),
         shares_table_(shares_table(graph.step.model, graph.step.layout, graph.placement)),
+        experts_apart_(dispatches_tokens(graph.step)),
         lowered_(lowered_count(graph.step.layout, graph.representatives)),
-        states_(lowered_ * blocks_.size()),
+        states_(lowered_ * blocks_.size() * (experts_apart_ ? 2 : 1)),
         updates_(lowered_ * graph.stages.size()),
         norms_(lowered_),
         seen_(graph.tasks.size(), 0) {
@@ -65,8 +66,10 @@ class UpdateCheck {
   std::size_t row(int rank) const {
     return static_cast<std::size_t>(lowered_index(graph_.step.layout, graph_.representatives, rank));
   }
-  BlockState& state(int rank, int block) {
-    return states_[row(rank) * blocks_.size() + static_cast<std::size_t>(block)];
+  // Of a block, or of its experts where they are apart.
+  BlockState& state(int rank, int block, bool experts = false) {
+    const std::size_t bucket = static_cast<std::size_t>(block) + (experts ? blocks_.size() : 0);
+    return states_[row(rank) * blocks_.size() * (experts_apart_ ? 2 : 1) + bucket];
   }
   std::vector<TaskId>& updates(int rank, int stage) {
     return updates_[row(rank) * graph_.stages.size() + static_cast<std::size_t>(stage)];
@@ -84,7 +87,7 @@ class UpdateCheck {
         return note_gradient(id, work);
       case WorkKind::norm_grad_reduce:
       case WorkKind::grad_reduce:
-        return each_member(id, [&](int rank) { state(rank, work.block).reductions.push_back(id); });
+        return each_member(id, [&](int rank) { state(rank, work.block, work.experts).reductions.push_back(id); });
       case WorkKind::tied_grad_reduce:
         return note_tied(id, work);
       case WorkKind::grad_norm:
@@ -93,7 +96,7 @@ class UpdateCheck {
       case WorkKind::optimizer_step:
         return updates(graph_.tasks[id].rank, work.stage).push_back(id);
       case WorkKind::worker_norm:
-        state(graph_.tasks[id].rank, work.block).worker_norms.push_back(id);
+        state(graph_.tasks[id].rank, work.block, work.experts).worker_norms.push_back(id);
         return;
       case WorkKind::transfer:
       case WorkKind::wire_collective:
@@ -122,13 +125,15 @@ class UpdateCheck {
     if (work.pass == Pass::forward || work.pass == Pass::recompute || work.first_op >= work.last_op) return;
     const auto operators = graph_.operators(work);
     const int last_block = operators[work.last_op - 1].block;
-    const auto note = [&](int block) {
-      BlockState& at = state(graph_.tasks[id].rank, block);
+    const auto note = [&](int block, bool experts = false) {
+      BlockState& at = state(graph_.tasks[id].rank, block, experts);
       if (at.last_gradient >= static_cast<std::int64_t>(position_[id])) return;
       at.last_gradient = position_[id];
       at.last_gradient_task = id;
     };
     for (int block = operators[work.first_op].block; block <= last_block; ++block) note(block);
+    for (int op = work.first_op; op < work.last_op && experts_apart_; ++op)
+      if (runs_experts(operators[op])) note(operators[op].block, true);
     if (shares_table_ && last_block + 1 == static_cast<int>(blocks_.size())) note(0);
   }
 
@@ -182,12 +187,18 @@ class UpdateCheck {
     const BlockRange range = graph_.stages[stage];
     for (int block = range.first; block < range.last; ++block) check_reductions(rank, block, place);
     walk_back({update}, rank);
-    for (int block = range.first; block < range.last; ++block) check_before_update(rank, block, update);
+    for (int block = range.first; block < range.last; ++block) {
+      check_before_update(state(rank, block), update);
+      if (has_own_experts(block)) check_before_update(state(rank, block, true), update);
+    }
     check_norm(rank, update);
   }
 
   // The reductions that the layout requires exist, and the last waits for the block's last backward.
+  bool has_own_experts(int block) const { return experts_apart_ && blocks_[block].experts > 0; }
+
   void check_reductions(int rank, int block, const std::string& place) {
+    if (has_own_experts(block)) check_reductions_of_experts(rank, block, place);
     const BlockState& at = state(rank, block);
     const auto require = [&](WorkKind kind, bool required, const char* what) {
       const bool there = std::any_of(at.reductions.begin(), at.reductions.end(),
@@ -202,7 +213,21 @@ class UpdateCheck {
             "over the data and context group");
     require(WorkKind::norm_grad_reduce, tensor_sums_[block], "of replicated weights over the tensor group");
     require(WorkKind::tied_grad_reduce, blocks_.back().tied && is_end && !shares_table_, "between embedding and head");
-    check_worker_norms(rank, block, place);
+    check_worker_norms(at, block, place);
+    check_waits(rank, at);
+  }
+
+  void check_reductions_of_experts(int rank, int block, const std::string& place) {
+    const BlockState& at = state(rank, block, true);
+    if (at.reductions.empty() && expert_data_of(graph_.step.layout) * graph_.placement.copies > 1)
+      findings_.add(at.last_gradient == nothing ? std::vector<TaskId>{} : std::vector<TaskId>{at.last_gradient_task},
+                    "the experts of block " + std::to_string(block) + " of " + place +
+                        " lack their gradient reduction over the ranks that hold them too");
+    check_worker_norms(at, block, place);
+    check_waits(rank, at);
+  }
+
+  void check_waits(int rank, const BlockState& at) {
     if (at.reductions.empty()) return;
     if (walk_back(at.reductions, rank) < at.last_gradient) {
       findings_.add({at.reductions.back(), at.last_gradient_task},
@@ -212,8 +237,7 @@ class UpdateCheck {
   }
 
   // One worker norm exists for each reduction over the data group.
-  void check_worker_norms(int rank, int block, const std::string& place) {
-    const BlockState& at = state(rank, block);
+  void check_worker_norms(const BlockState& at, int block, const std::string& place) {
     const auto reductions = std::count_if(at.reductions.begin(), at.reductions.end(),
                                           [&](TaskId id) { return graph_.work(id).kind == WorkKind::grad_reduce; });
     const auto norms = static_cast<std::ptrdiff_t>(at.worker_norms.size());
@@ -223,8 +247,7 @@ class UpdateCheck {
                                      std::to_string(norms) + " times");
   }
 
-  void check_before_update(int rank, int block, TaskId update) {
-    const BlockState& at = state(rank, block);
+  void check_before_update(const BlockState& at, TaskId update) {
     for (const TaskId id : at.reductions) {
       if (seen_[id] == stamp_) continue;
       findings_.add({id, update}, spoken(graph_, update) + " does not wait for " + spoken(graph_, id) +
@@ -263,8 +286,9 @@ class UpdateCheck {
   std::optional<OwnPredecessors> own_;  // of step_end()
   std::vector<Block> blocks_;
   bool shares_table_;                         // the embedding's gradient is the head's too
+  bool experts_apart_;                        // experts have gradients of their own (dispatches_tokens)
   std::size_t lowered_;                       // rows of ranks
-  std::vector<BlockState> states_;            // [rank × block]
+  std::vector<BlockState> states_;            // [rank × block], [rank × block and its experts]
   std::vector<std::vector<TaskId>> updates_;  // [rank × stage]
   std::vector<std::vector<TaskId>> norms_;    // [rank]
   std::vector<bool> tensor_sums_;             // [block]

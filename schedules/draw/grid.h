@@ -5,7 +5,7 @@
 //
 // Every action takes one column. The picture shows order and dependencies; durations are in a simulated timeline.
 // An action starts when its rank is free, its own earlier passes are done and the neighbouring stage has delivered.
-// A slice also waits for the slice before it; a backward waits for the slice after it.
+// A slice also waits for the slice before it; a backward waits for the slice after it. A pair waits for what both need.
 // Actions that can never start (a missing or crossed dependency) follow in list order behind the point where
 // everything stopped. The first of them on each row are `stuck`.
 // Guarded by tests/schedules/grid_test.cpp (golden pictures that a person can check by hand).

@@ -75,7 +75,8 @@ class Replay {
     const auto& list = lists_[rank];
     for (; head_[rank] < list.size(); ++head_[rank], moved = true) {
       const Action& action = list[head_[rank]];
-      const int after = ready(action);
+      int after = ready(action);
+      if (action.with_next && head_[rank] + 1 < list.size()) after = both(after, ready(list[head_[rank] + 1]));
       if (after == never) break;
       place(rank, std::max(after, free_[rank]));
       done_.emplace(key_of(action), free_[rank]);  // a doubled action delivers the first time

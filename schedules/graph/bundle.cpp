@@ -12,20 +12,21 @@ namespace slipway::schedules {
 namespace {
 
 constexpr std::string_view magic = "slipway-bundle";
-constexpr int version = 13;
+constexpr int version = 15;
 
 void fields(auto& a, Is<BlockRun> auto& run) {
   auto& b = run.block;
   a.line("block");
-  a(run.count, b.kind, b.hidden, b.ffn, b.experts, b.experts_per_token, b.heads, b.kv_heads, b.head_dim, b.vocab,
-    b.max_positions, b.token_types, b.norm, b.mlp, b.positions, b.causal, b.bias, b.qkv_bias, b.qk_norm, b.post_norm,
-    b.tied, b.rope_theta, b.norm_epsilon);
+  a(run.count, b.kind, b.hidden, b.ffn, b.experts, b.experts_per_token, b.shared_ffn, b.scores, b.normalises_scores,
+    b.score_scale, b.expert_groups, b.groups_per_token, b.heads, b.kv_heads, b.head_dim, b.vocab, b.max_positions,
+    b.token_types, b.norm, b.mlp, b.positions, b.causal, b.bias, b.qkv_bias, b.qk_norm, b.post_norm, b.tied,
+    b.rope_theta, b.norm_epsilon);
 }
 
 void fields(auto& a, Is<Layout> auto& l) {
   a.line("layout");
-  a(l.tensor, l.pipeline, l.chunks, l.context, l.context_exchange, l.data, l.expert, l.sequence_parallel, l.zero,
-    l.split);
+  a(l.tensor, l.pipeline, l.chunks, l.context, l.context_exchange, l.data, l.expert, l.expert_tensor,
+    l.sequence_parallel, l.zero, l.split);
   a.list(l.split_list, [&](auto& layers) { a(layers); });
 }
 
@@ -50,9 +51,9 @@ void fields(auto& a, Is<Step> auto& s) {
   fields(a, s.layout);
   fields(a, s.optimizer);
   a.line("step");
-  a(s.schedule, s.slices, s.micro_batch, s.global_batch, s.dtype, s.gradient_dtype, s.recompute, s.kernels, s.clip_norm,
-    s.worker_norms, s.fill, s.evaluation_micro_batches, s.overlap_grad_reduce, s.overlap_param_gather,
-    s.blocking_transfers);
+  a(s.schedule, s.slices, s.group, s.micro_batch, s.global_batch, s.dtype, s.gradient_dtype, s.recompute, s.kernels,
+    s.clip_norm, s.worker_norms, s.fill, s.evaluation_micro_batches, s.overlap_grad_reduce, s.overlap_param_gather,
+    s.overlap_tensor, s.blocking_transfers);
 }
 
 void fields(auto& a, Is<Run> auto& run) {
@@ -62,7 +63,7 @@ void fields(auto& a, Is<Run> auto& run) {
 
 void fields(auto& a, Is<Work> auto& w) {
   a.line("work");
-  a(w.kind, w.pass, w.stage, w.slice, w.block, w.first_op, w.last_op, w.collective, w.wire, w.dtype, w.bytes,
+  a(w.kind, w.pass, w.stage, w.slice, w.block, w.experts, w.first_op, w.last_op, w.collective, w.wire, w.dtype, w.bytes,
     w.elements, w.bubble_work, w.suffix);
 }
 

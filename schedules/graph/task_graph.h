@@ -83,6 +83,7 @@ struct Work {
   int stage = none;
   int slice = 0;                  // segment: slice of the sequence; its attention's work depends on it
   int block = none;               // bucket works: index in blocks_of(model)
+  bool experts = false;           // bucket works: of the block's experts, which other ranks share than the rest of it
   int first_op = 0, last_op = 0;  // segment: range in TaskGraph::operators(work); wire_collective: first_op only
   Collective collective = Collective::none;
   Wires wire = 0;  // transfer, wire_collective
@@ -106,7 +107,7 @@ struct Task {
 };
 
 // Ordered ranks and a purpose. Every communicator is a lane on each of its members and runs one task at a time, in
-// global order. name: "tp", "cp", "dp", "pp.forward.2-3", "pp.backward.3-2", "embedding", "world".
+// global order. name: "tp", "cp", "dp", "ep", "etp", "edp", "pp.forward.2-3", "pp.backward.3-2", "embedding", "world".
 struct Communicator {
   std::string name;
   Axis axis = Axis::tensor;
@@ -212,6 +213,8 @@ std::int64_t gradient_samples(const TaskGraph& graph);
 
 // True for communication from first to second member: a transfer between stages, or a message between bubble works.
 bool goes_one_way(const TaskGraph& graph, const Task& task);
+// True for the work on a block's own experts (not the shared ones).
+bool runs_experts(const Operator& op);
 // True if the backward pass makes the block again, with all its gathers.
 bool is_recomputed(Recompute recompute, const Block& block);
 // True for an all-gather of a projection's input for its weight gradient.

@@ -2,27 +2,38 @@
 
 namespace slipway::schedules {
 
-Groups::Groups(const Layout& layout, const Placement& placement, bool tied_head, bool needs_world,
+Groups::Needs Groups::needs_of(const Step& step) {
+  return {blocks_of(step.model).back().tied, joins_all_ranks(step), dispatches_tokens(step)};
+}
+
+Groups::Groups(const Layout& layout, const Placement& placement, const Needs& needs,
                const Representatives& representatives, std::vector<Communicator>& communicators)
     : layout_(layout),
       placement_(placement),
       replicas_(representatives.replicas > 0 ? representatives.replicas : layout.data * layout.context),
       tensor_degree_(representatives.tensor > 0 ? representatives.tensor : layout.tensor),
       communicators_(communicators) {
-  add_inner_groups(Axis::tensor, "tp", tensor_);
-  add_inner_groups(Axis::context, "cp", context_);
-  add_data_groups();
+  const int t = layout.tensor;
+  add_inner_groups(Axis::tensor, "tp", t, 1, tensor_);
+  add_inner_groups(Axis::context, "cp", layout.context, t, context_);
+  add_data_groups(Axis::data, "dp", layout.data * layout.context, t, data_);
+  if (needs.experts) {
+    const int cut = expert_tensor_of(sharding_of(layout));
+    add_inner_groups(Axis::expert_tensor, "etp", cut, 1, expert_tensor_);
+    add_inner_groups(Axis::expert, "ep", layout.expert, cut, expert_);
+    add_data_groups(Axis::expert_data, "edp", expert_data_of(layout), layout.expert * cut, expert_data_);
+  }
   for (int copy = 0; copy < placement.copies; ++copy) {
     const int parts = placement.parts();
     const int first = placement.rank[copy * parts], last = placement.rank[(copy + 1) * parts - 1];
-    if (tied_head && layout.zero >= 2 && layout.data * layout.context > 1)
+    if (needs.tied_head && layout.zero >= 2 && layout.data * layout.context > 1)
       add_embedding_groups(first, last);
-    else if (tied_head && first != last)
+    else if (needs.tied_head && first != last)
       add_embedding_pairs(first, last);
     else
       embedding_.insert(embedding_.end(), static_cast<std::size_t>(members()), none);
   }
-  if (needs_world && rank_count(layout) > 1) {
+  if (needs.world && rank_count(layout) > 1) {
     world_ = static_cast<int>(communicators_.size());
     communicators_.push_back({"world", Axis::world, {}});
     for (int r = 0; r < rank_count(layout); ++r) communicators_.back().ranks.push_back(r);
@@ -60,7 +71,10 @@ std::vector<Groups::Group> Groups::make_groups(Axis axis, const char* name, std:
   if (static_cast<std::size_t>(degree) * pipelines.size() == 1) return groups;
   const int all = per_pipeline_rank();
   for (int first = 0; first < all; ++first) {
-    if (first / stride % degree != 0 || lowered(first) == none) continue;
+    if (first / stride % degree != 0) continue;
+    bool any = false;
+    for (int place = first; place < first + degree * stride; place += stride) any = any || lowered(place) != none;
+    if (!any) continue;
     Group group{static_cast<int>(communicators_.size()), {}, {}};
     Communicator communicator{name, axis, {}};
     for (const std::int32_t pipeline : pipelines) {
@@ -77,28 +91,38 @@ std::vector<Groups::Group> Groups::make_groups(Axis axis, const char* name, std:
   return groups;
 }
 
-void Groups::add_inner_groups(Axis axis, const char* name, std::vector<std::vector<Group>>& table) {
-  const bool tensor = axis == Axis::tensor;
+void Groups::add_inner_groups(Axis axis, const char* name, int degree, int stride,
+                              std::vector<std::vector<Group>>& table) {
   for (std::int32_t pipeline = 0; pipeline < layout_.pipeline; ++pipeline)
-    table.push_back(make_groups(axis, name, std::span(&pipeline, 1), tensor ? layout_.tensor : layout_.context,
-                                tensor ? 1 : layout_.tensor));
+    table.push_back(make_groups(axis, name, std::span(&pipeline, 1), degree, stride));
 }
 
-void Groups::add_data_groups() {
+void Groups::add_data_groups(Axis axis, const char* name, int degree, int stride,
+                             std::vector<std::vector<Group>>& table) {
   std::map<std::vector<std::int32_t>, std::size_t> known;  // by the pipeline ranks that share the weights
   for (int part = 0; part < placement_.parts(); ++part) {
     const std::vector<std::int32_t> holders = placement_.holders(part);
-    const auto [at, is_new] = known.try_emplace(holders, data_.size());
-    data_.push_back(is_new ? make_groups(Axis::data, "dp", holders, layout_.data * layout_.context, layout_.tensor)
-                           : data_[at->second]);
+    const auto [at, is_new] = known.try_emplace(holders, table.size());
+    table.push_back(is_new ? make_groups(axis, name, holders, degree, stride) : table[at->second]);
   }
 }
 
 const std::vector<Groups::Group>& Groups::groups(Axis axis, int pipeline) const {
-  return (axis == Axis::tensor ? tensor_ : context_)[pipeline];
+  switch (axis) {
+    case Axis::tensor:
+      return tensor_[pipeline];
+    case Axis::expert:
+      return expert_[pipeline];
+    case Axis::expert_tensor:
+      return expert_tensor_[pipeline];
+    default:
+      return context_[pipeline];
+  }
 }
 
-const std::vector<Groups::Group>& Groups::data_groups(int stage) const { return data_[placement_.part_of(stage)]; }
+const std::vector<Groups::Group>& Groups::data_groups(int stage, bool experts) const {
+  return (experts ? expert_data_ : data_)[placement_.part_of(stage)];
+}
 
 int Groups::embedding_pair(int copy, int member) const { return embedding_[copy * members() + member]; }
 
@@ -117,8 +141,7 @@ int Groups::pipeline_pair(int sender, int receiver, bool forward) {
 GroupNumbers::GroupNumbers(const TaskGraph& represented) {
   const Layout& layout = represented.step.layout;
   std::vector<Communicator> all;
-  Groups groups(layout, represented.placement, blocks_of(represented.step.model).back().tied,
-                joins_all_ranks(represented.step), Representatives{}, all);
+  Groups groups(layout, represented.placement, Groups::needs_of(represented.step), Representatives{}, all);
   const int members = rank_count(layout) / layout.pipeline;
   for (const Communicator& pair :
        represented.communicators) {  // all members of a pipeline rank use theirs first at once

@@ -1,5 +1,5 @@
-// The communicators of a layout, numbered in a fixed order: tensor groups, context groups, data groups, embedding
-// pairs, the world, then pipeline pairs as they are first used. A group of one has no communicator.
+// The communicators of a layout, numbered in a fixed order: tensor groups, context groups, data groups, the groups of
+// experts, embedding pairs, the world, then pipeline pairs as they are first used. A group of one has no communicator.
 #pragma once
 
 #include <map>
@@ -19,9 +19,13 @@ class Groups {
   // members of all pipeline ranks that hold a copy of the same part; parts on the same ranks share it.
   // With representative ranks, only groups with a lowered member exist, and a Group lists only its lowered members.
   // Their communicators still list all ranks. Where ZeRO 2 or 3 cuts embedding and head into slices that do not match,
-  // the pairs of all replicas are one group.
-  Groups(const Layout& layout, const Placement& placement, bool tied_head, bool needs_world,
-         const Representatives& representatives, std::vector<Communicator>& communicators);
+  // the pairs of all replicas are one group. Groups of experts exist where tokens are dispatched.
+  struct Needs {
+    bool tied_head = false, world = false, experts = false;
+  };
+  static Needs needs_of(const Step& step);
+  Groups(const Layout& layout, const Placement& placement, const Needs& needs, const Representatives& representatives,
+         std::vector<Communicator>& communicators);
 
   // Lowered members of one pipeline rank, numbered k = (data·C + context)·T + tensor (T: the lowered tensor ranks).
   int members() const { return replicas_ * tensor_degree_; }
@@ -29,8 +33,8 @@ class Groups {
     return pipeline * per_pipeline_rank() + member / tensor_degree_ * layout_.tensor + member % tensor_degree_;
   }
 
-  // groups: those of `axis` (tensor, context) inside a pipeline rank. data_groups: those of the data axis (data ×
-  // context × copies) that reduce a stage. A Group holds the communicator and its lowered members k in communicator
+  // groups: those of `axis` (tensor, context, expert, expert_tensor) inside a pipeline rank. data_groups: those of the
+  // data axis (data × context × copies) that reduce a stage, or the experts of a stage. A Group holds the communicator and its lowered members k in communicator
   // order. With copies, `ranks` holds the pipeline rank of each. Empty when the degree is 1.
   struct Group {
     int communicator = none;
@@ -38,7 +42,7 @@ class Groups {
     std::vector<std::int32_t> ranks;
   };
   const std::vector<Group>& groups(Axis axis, int pipeline) const;
-  const std::vector<Group>& data_groups(int stage) const;
+  const std::vector<Group>& data_groups(int stage, bool experts = false) const;
   // Pair of the ranks with the first and the last stage of `copy`, for member k, or its group of pairs; none when they
   // are one rank.
   int embedding_pair(int copy, int member) const;
@@ -48,11 +52,11 @@ class Groups {
   int pipeline_pair(int sender, int receiver, bool forward);
 
  private:
-  int per_pipeline_rank() const { return layout_.data * layout_.context * layout_.tensor; }
+  int per_pipeline_rank() const { return member_count(layout_); }
   // Number of the place-th member of a pipeline rank among the lowered ones; none if it is not lowered.
   int lowered(int place) const;
-  void add_inner_groups(Axis axis, const char* name, std::vector<std::vector<Group>>& table);
-  void add_data_groups();
+  void add_inner_groups(Axis axis, const char* name, int degree, int stride, std::vector<std::vector<Group>>& table);
+  void add_data_groups(Axis axis, const char* name, int degree, int stride, std::vector<std::vector<Group>>& table);
   void add_embedding_pairs(int first, int last);
   void add_embedding_groups(int first, int last);
   // The groups of members k, k + stride, ... (`degree` of them) on each of `pipelines`.
@@ -63,8 +67,8 @@ class Groups {
   const Placement& placement_;
   int replicas_ = 1, tensor_degree_ = 1;  // lowered ones
   std::vector<Communicator>& communicators_;
-  std::vector<std::vector<Group>> tensor_, context_;  // per pipeline rank
-  std::vector<std::vector<Group>> data_;              // per part
+  std::vector<std::vector<Group>> tensor_, context_, expert_, expert_tensor_;  // per pipeline rank
+  std::vector<std::vector<Group>> data_, expert_data_;                         // per part
   std::vector<int> embedding_;
   int world_ = none;
   std::map<std::tuple<int, int, bool>, int> pairs_;

@@ -8,6 +8,7 @@
 #include "schedules/graph/parallel.h"
 #include "schedules/lower/kfac_shares.h"
 #include "schedules/lower/lowering_state.h"
+#include "schedules/lower/pairs.h"
 #include "schedules/lower/passes.h"
 #include "schedules/rules/rules.h"
 #include "schedules/step/placement.h"
@@ -48,8 +49,7 @@ LoweringState::LoweringState(ActionLists lists, TaskGraph& target)
     : step(target.step),
       graph(target),
       builder(target),
-      groups(step.layout, target.placement, blocks_of(step.model).back().tied, joins_all_ranks(step),
-             target.representatives, target.communicators),
+      groups(step.layout, target.placement, Groups::needs_of(step), target.representatives, target.communicators),
       blocks(blocks_of(step.model)),
       shares_table(slipway::schedules::shares_table(step.model, step.layout, target.placement)),
       boundary(boundary_bytes(step.model, target.shape())),
@@ -65,9 +65,10 @@ LoweringState::LoweringState(ActionLists lists, TaskGraph& target)
     }
   }
   const auto ranks = static_cast<std::size_t>(rank_count(step.layout));
+  experts_apart = dispatches_tokens(step);
   passages.resize(count * static_cast<std::size_t>(graph.micro_batches * step.slices));
   placed.resize(ranks);
-  buckets.resize(static_cast<std::size_t>(step.layout.pipeline * members()) * blocks.size());
+  buckets.resize(static_cast<std::size_t>(step.layout.pipeline * members()) * bucket_count());
   weight_gathers.resize(ranks);
   reductions.resize(ranks);
   worker_squares.resize(ranks);
@@ -75,10 +76,20 @@ LoweringState::LoweringState(ActionLists lists, TaskGraph& target)
   last_micro_batch.assign(count, none);
   for (const auto& list : actions) {
     for (std::size_t i = 0; i < list.size(); ++i) {
-      index_of(list[i]) = static_cast<std::uint32_t>(i);
+      const bool ends_pair = i > 0 && list[i - 1].with_next;  // both have the index of the first
+      index_of(list[i]) = static_cast<std::uint32_t>(ends_pair ? i - 1 : i);
       if (list[i].pass != Pass::forward) last_micro_batch[list[i].stage] = list[i].micro_batch;
     }
   }
+}
+
+std::vector<int> LoweringState::buckets_of(const BlockRange& range) const {
+  std::vector<int> list;
+  for (int block = range.first; block < range.last; ++block) {
+    if (experts_apart && blocks[block].experts > 0) list.push_back(experts_of(block));
+    list.push_back(block);
+  }
+  return list;
 }
 
 bool LoweringState::shards_gradients_per_micro_batch() const { return step.layout.zero >= 2 && data_degree() > 1; }
@@ -116,11 +127,25 @@ TaskId LoweringState::add_collective(int communicator, int work, int micro_batch
   return builder.task({TaskKind::collective, none, communicator, work, micro_batch, slice}, inputs, outputs);
 }
 
-StaticBytes static_bytes_of(double elements, const Layout& layout, Dtype dtype, Dtype gradient_dtype, int copies) {
+namespace {
+
+StaticBytes static_bytes(double elements, double shards, int zero, Dtype dtype, Dtype gradient_dtype) {
+  return {elements * bytes_of(dtype) / (zero >= 3 ? shards : 1),
+          elements * bytes_of(gradient_dtype) / (zero >= 2 ? shards : 1),
+          elements * optimizer_bytes_per_parameter(dtype) / (zero >= 1 ? shards : 1)};
+}
+
+}  // namespace
+
+StaticBytes static_bytes_of(const BlockElements& held, const Layout& layout, Dtype dtype, Dtype gradient_dtype,
+                            int copies) {
   const double shards = static_cast<double>(layout.data) * layout.context * copies;
-  return {elements * bytes_of(dtype) / (layout.zero >= 3 ? shards : 1),
-          elements * bytes_of(gradient_dtype) / (layout.zero >= 2 ? shards : 1),
-          elements * optimizer_bytes_per_parameter(dtype) / (layout.zero >= 1 ? shards : 1)};
+  const StaticBytes bytes = static_bytes(static_cast<double>(held.dense), shards, layout.zero, dtype, gradient_dtype);
+  if (held.experts == 0) return bytes;
+  const double expert_shards = static_cast<double>(expert_data_of(layout)) * copies;
+  const StaticBytes more =
+      static_bytes(static_cast<double>(held.experts), expert_shards, layout.zero, dtype, gradient_dtype);
+  return {bytes.weights + more.weights, bytes.gradients + more.gradients, bytes.optimizer + more.optimizer};
 }
 
 namespace {
@@ -168,14 +193,14 @@ std::vector<StaticBytes> static_bytes_of(const Step& step) {
   for (int copy = 0; copy < placement.copies; ++copy) stages.insert(stages.end(), parts.begin(), parts.end());
   std::vector<StaticBytes> result;
   for (int pipeline = 0; pipeline < layout.pipeline; ++pipeline) {
-    double elements = 0;
+    BlockElements held;
     for (int stage = 0; stage < placement.stages(); ++stage) {
       if (placement.rank[stage] != pipeline) continue;
       const BlockRange& part = stages[stage];
       for (int block = part.first; block < part.last; ++block)
-        elements += static_cast<double>(block_shard_elements(step.model, block, layout.tensor, one_table));
+        held += block_shard_elements(step.model, block, sharding_of(layout), one_table);
     }
-    result.push_back(static_bytes_of(elements, layout, step.dtype, step.gradient_dtype, placement.copies));
+    result.push_back(static_bytes_of(held, layout, step.dtype, step.gradient_dtype, placement.copies));
     if (!uses_kfac(step)) continue;
     const std::vector<KfacPlace> places = kfac_places(blocks, placement, stages, pipeline);
     result.back().optimizer +=
@@ -248,6 +273,7 @@ void place_compute_order(LoweringState& state) {
     auto& list = state.placed[rank];
     std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   });
+  interleave_pairs(state);
 }
 
 // Trainers whose ranks wait until a message to the next stage is sent before they go on (the default of Megatron-LM's

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "models/model/parameters.h"
 #include "schedules/graph/task_graph.h"
 
 namespace slipway::schedules {
@@ -14,8 +15,9 @@ namespace slipway::schedules {
 // Bytes that each pipeline rank's members hold throughout a step: weights, gradients and optimizer of their shard.
 // K-FAC's inverses are those of the replica with most.
 std::vector<StaticBytes> static_bytes_of(const Step& step);
-// The same for `elements` parameters (of a tensor shard) on one rank; `copies` of the model in the pipeline.
-StaticBytes static_bytes_of(double elements, const Layout& layout, Dtype dtype, Dtype gradient_dtype, int copies = 1);
+// The same for these parameters on one rank; `copies` of the model in the pipeline.
+StaticBytes static_bytes_of(const BlockElements& elements, const Layout& layout, Dtype dtype, Dtype gradient_dtype,
+                            int copies = 1);
 
 // The graph without `order`. The step must be legal (schedules/rules/rules.h).
 TaskGraph lower(const Step& step, const Representatives& representatives = {});

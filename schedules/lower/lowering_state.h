@@ -50,7 +50,8 @@ struct LoweringState {
   // (index of the action, task) of each rank's compute tasks, sorted into compute_order later.
   std::vector<std::vector<std::pair<std::uint32_t, TaskId>>> placed;
   std::vector<std::uint32_t> action_index;
-  // Complete gradient buckets per (rank that has tasks, block); the optimizer waits for them.
+  bool experts_apart = false;  // experts have buckets of their own, which other ranks share
+  // Complete gradient buckets per (rank that has tasks, bucket); the optimizer waits for them.
   std::vector<std::vector<BufferId>> buckets;
   // ZeRO 3: gathers whose first use follows the previous step's optimizer, per (rank).
   std::vector<std::vector<TaskId>> weight_gathers;
@@ -67,24 +68,37 @@ struct LoweringState {
   const StageSegments& stage_segments(int stage, int micro_batch) const;
   Passage& passage(int stage, int micro_batch, int slice);
   std::uint32_t& index_of(const Action& action);
-  // Row of (rank, block) in tables per (rank that has tasks, block), and the rank of a row.
-  std::size_t row(int rank, int block) const {
-    return static_cast<std::size_t>(lowered_index(step.layout, graph.representatives, rank)) * blocks.size() +
-           static_cast<std::size_t>(block);
+  // A bucket is a block, or where experts are apart the block's experts: bucket number blocks.size() + block.
+  int experts_of(int block) const { return static_cast<int>(blocks.size()) + block; }
+  bool is_experts(int bucket) const { return bucket >= static_cast<int>(blocks.size()); }
+  int block_of(int bucket) const { return is_experts(bucket) ? bucket - static_cast<int>(blocks.size()) : bucket; }
+  std::size_t bucket_count() const { return blocks.size() * (experts_apart ? 2 : 1); }
+  // The buckets of these blocks, in the order in which they are reduced.
+  std::vector<int> buckets_of(const BlockRange& range) const;
+  // Row of (rank, bucket) in tables per (rank that has tasks, bucket), and the rank of a row.
+  std::size_t row(int rank, int bucket) const {
+    return static_cast<std::size_t>(lowered_index(step.layout, graph.representatives, rank)) * bucket_count() +
+           static_cast<std::size_t>(bucket);
   }
   int rank_at(std::size_t row) const {
-    const int lowered = static_cast<int>(row / blocks.size());
+    const int lowered = static_cast<int>(row / bucket_count());
     return groups.rank(lowered / members(), lowered % members());
   }
-  std::vector<BufferId>& bucket(int rank, int block) { return buckets[row(rank, block)]; }
-  // Parameters of `block` in a tensor shard.
-  double elements_of_block(int block) const {
-    return static_cast<double>(block_shard_elements(step.model, block, step.layout.tensor, shares_table));
+  std::vector<BufferId>& bucket(int rank, int bucket) { return buckets[row(rank, bucket)]; }
+  // Parameters of a bucket on one rank.
+  double elements_of(int bucket) const {
+    const BlockElements elements =
+        block_shard_elements(step.model, block_of(bucket), sharding_of(step.layout), shares_table);
+    return static_cast<double>(is_experts(bucket) ? elements.experts : elements.dense);
   }
   double gradient_bytes() const { return bytes_of(graph.step.gradient_dtype); }
-  // Ranks that hold the same weights: data × context × copies in the pipeline.
+  // Ranks that hold the same weights: data × context × copies in the pipeline. Those that hold a bucket's.
   double data_degree() const {
     return static_cast<double>(step.layout.data) * step.layout.context * graph.placement.copies;
+  }
+  double data_degree(int bucket) const {
+    return is_experts(bucket) ? static_cast<double>(expert_data_of(step.layout)) * graph.placement.copies
+                              : data_degree();
   }
 
   // A compute task of member k, placed in its rank's order at `action`.
@@ -94,11 +108,11 @@ struct LoweringState {
                         std::span<const BufferId> outputs);
 };
 
-// The work of a collective on `block`'s gradient bucket: bytes of the tensor shard, label "L5.ar_grad".
-Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int block);
+// The work of a collective on a gradient bucket: bytes of this rank's shard, label "L5.ar_grad", "L5.experts.ar_grad".
+Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int bucket);
 
-// The sum of squares of `block`'s gradient, label "L5.worker_norm".
-Work worker_norm_work(const LoweringState& state, int stage, int block);
+// The sum of squares of a bucket's gradient, label "L5.worker_norm".
+Work worker_norm_work(const LoweringState& state, int stage, int bucket);
 
 // ZeRO 3: a gather waits for the compute task two before its first reader; control edges only.
 void limit_weight_prefetch(LoweringState& state);

@@ -73,9 +73,13 @@ void ActionLowering::forward_segment(int i, Pass pass, bool emits) {
   }
 }
 
-void ActionLowering::collective(int i, Pass pass) {
-  const int at_op = segment(i).communicate;
-  if (at_op < 0) return;
+void ActionLowering::collectives(int i, Pass pass) {
+  const int first = segment(i).last_op, last = first + segment(i).communicates;
+  const bool is_backward = pass == Pass::backward || pass == Pass::input_grad;
+  for (int op = first; op < last; ++op) collective(is_backward ? first + last - 1 - op : op, pass);
+}
+
+void ActionLowering::collective(int at_op, Pass pass) {
   const Operator& op = operators_[at_op];
   const bool is_backward = pass == Pass::backward || pass == Pass::input_grad;
   const Collective kind = is_backward ? op.backward : op.forward;
@@ -150,7 +154,7 @@ void ActionLowering::forward_segments(int first, int last, Pass pass) {
     }
     forward_segment(i, pass, emits);
     if (pass == Pass::forward && i + 1 < last && comes_again(i + 1)) keep_shards(i + 1);
-    if (emits) collective(i, pass);
+    if (emits) collectives(i, pass);
   }
 }
 
@@ -265,7 +269,7 @@ void ActionLowering::backward() {
   if (!state_.graph.placement.is_last(action_.stage)) wires_[wire_index(wire_residual)] = passage_.exit_gradient;
   for (int i = segments() - 1; i >= 0; --i) {
     const bool ends_block = i + 1 == segments() || starts_block(i + 1);
-    collective(i, action_.pass);
+    collectives(i, action_.pass);
     if (segment(i).recomputed && ends_block) recompute_block_ending_at(i);
     if (in_ring(i)) {
       i -= rounds() - 1;
@@ -311,7 +315,8 @@ void ActionLowering::weight_grad() {
 // Guarded by tests/schedules/lowering_test.cpp and tests/exec/execute_variants_test.cpp (results).
 
 void ActionLowering::keep_shards(int i) {
-  for (std::size_t k = 0; k < members_; ++k) passage_.shard[slot(i, k)] = at(wire_branch, k);
+  const Wires wire = operators_[segment(i).gather].wire;
+  for (std::size_t k = 0; k < members_; ++k) passage_.shard[slot(i, k)] = at(wire, k);
 }
 
 void ActionLowering::gather_again(int i) {

@@ -17,7 +17,7 @@
 
 namespace slipway::schedules {
 
-constexpr Wires wires_with_gradient = wire_residual | wire_branch | wire_kv;
+constexpr Wires wires_with_gradient = wire_residual | wire_branch | wire_kv | wire_gates | wire_shared;
 inline std::size_t wire_index(Wires wire) { return static_cast<std::size_t>(std::countr_zero(wire)); }
 
 template <typename Visit>
@@ -57,7 +57,9 @@ class ActionLowering {
   // A trainer recomputes inside the backward (torch.utils.checkpoint), which begins with the gradient from the next
   // stage. The recomputation's own inputs exist since the forward, so it gets a control edge.
   void begin_when_gradient_arrives(int recomputed);
-  void collective(int i, Pass pass);
+  // The collectives behind segment i: in the order of the list, or from the last to the first in a backward.
+  void collectives(int i, Pass pass);
+  void collective(int at_op, Pass pass);
   // Ring attention whose first round is segment `first` (ring.cpp).
   bool in_ring(int i) const { return operators_[segment(i).first_op].kind == OpKind::ring_attention; }
   int rounds() const { return state_.graph.shape().sharding.context; }

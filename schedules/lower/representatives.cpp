@@ -42,8 +42,12 @@ class Likeness {
     if (place_of(cluster_, rank).group != place_of(cluster_, other).group) return false;
     if (slowdown_of(cluster_, rank) != slowdown_of(cluster_, other)) return false;
     const int t = layout_.tensor, c = layout_.context, d = layout_.data;
+    const int cut = expert_tensor_of(sharding_of(layout_)), e = layout_.expert;
     const int first = rank / members_ * members_, k = rank - first, l = other - first;
-    for (const auto& [stride, degree] : {std::pair{1, t}, std::pair{t, c}, std::pair{t, d * c}}) {
+    if (joined_.experts && !has_like_mates(rank, other, cut, e)) return false;
+    std::vector<std::pair<int, int>> rings{{1, t}, {t, c}, {t, d * c}};
+    if (joined_.experts) rings.insert(rings.end(), {{1, cut}, {e * cut, expert_data_of(layout_)}});
+    for (const auto& [stride, degree] : rings) {
       if (degree == 1) continue;
       const Neighbours a = neighbours_of(k, stride, degree), b = neighbours_of(l, stride, degree);
       if (!same_edge(rank, first + a.next, other, first + b.next) ||
@@ -54,6 +58,23 @@ class Likeness {
     for (const int ahead : {members_, all - members_})
       if (ahead % all != 0 && !same_edge(rank, (rank + ahead) % all, other, (other + ahead) % all)) return false;
     return is_like_in_embedding_ring(rank, other);
+  }
+
+  // Tokens go from each member of an expert group to each: over the same fabrics, to members that the same ones stand
+  // for, in any order.
+  bool has_like_mates(int rank, int other, int stride, int degree) const {
+    const auto mates_of = [&](int of) {
+      const int k = of % members_, first = of - k / stride % degree * stride;
+      std::vector<std::pair<int, int>> mates;
+      for (int i = 0; i < degree; ++i) {
+        const int mate = first + i * stride;
+        if (mate != of) mates.emplace_back(fabric_between(cluster_, of, mate), stands_for(mate));
+      }
+      std::sort(mates.begin(), mates.end());
+      return mates;
+    };
+    const bool sound = cluster_.degradation.ports.empty() && cluster_.weak_pairs.empty();
+    return degree == 1 || (sound && mates_of(rank) == mates_of(other));
   }
 
   // That ring goes through the members of one pipeline rank and then through those of the other.
@@ -141,7 +162,7 @@ std::vector<int> divisors(int number) {
 
 JoinedRanks joined_ranks(const Step& step) {
   const Layout& layout = step.layout;
-  JoinedRanks joined{joins_all_ranks(step), {}};
+  JoinedRanks joined{joins_all_ranks(step), dispatches_tokens(step), {}};
   if (layout.zero < 2 || layout.data * layout.context == 1 || !blocks_of(step.model).back().tied) return joined;
   const Placement placement = placement_of(action_lists(step), schedule_shape(step));
   joined.embedding = {placement.rank.front()};

@@ -23,6 +23,7 @@ namespace slipway::schedules {
 // Ranks that a step joins beyond its layout's groups.
 struct JoinedRanks {
   bool world = false;                   // a scalar is reduced over all (joins_all_ranks)
+  bool experts = false;                 // tokens travel to the ranks of their experts (dispatches_tokens)
   std::vector<std::int32_t> embedding;  // pipeline ranks over whose members ZeRO 2 and 3 reduce a tied table in one
                                         // ring (groups.h); empty: no such ring
 };

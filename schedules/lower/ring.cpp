@@ -105,7 +105,7 @@ void ActionLowering::ring_forward(int first, Pass pass) {
   RingMessage message{.pass = pass, .name = "ring_kv"};
   for (int round = 0; round < rounds(); ++round) {
     if (round + 1 < rounds()) {
-      message.op = segment(first + round).communicate;
+      message.op = segment(first + round).last_op;
       message.sends = {here};
       shift(message, next);
     }
@@ -126,7 +126,7 @@ TaskId ActionLowering::round_backward(int i, std::span<const BufferId> keys_valu
   const bool is_last = op.round == 0;
   const double query_bytes =
       is_last ? bytes_of(op.dtype) * query_numbers(state_.graph, op, block) : running_bytes(state_.graph, op, block);
-  const double block_bytes = operators_[segment(first).communicate].message_bytes;
+  const double block_bytes = operators_[segment(first).last_op].message_bytes;
   std::vector<BufferId> inputs, outputs;
   TaskId task = 0;
   for (std::size_t k = 0; k < members_; ++k) {
@@ -150,7 +150,7 @@ void ActionLowering::ring_backward(int first) {
   RingMessage values{.pass = action_.pass, .name = "ring_kv"};
   RingMessage gradients{.pass = action_.pass, .kind = BufferKind::gradient, .name = "ring_dkv"};
   const auto send_values = [&](int round) {
-    values.op = segment(first + round - 1).communicate;
+    values.op = segment(first + round - 1).last_op;
     values.sends = {here};
     shift(values, next);
   };
@@ -159,7 +159,7 @@ void ActionLowering::ring_backward(int first) {
     here = next;
     if (round + 1 < rounds()) send_values(round + 1);
     values.waits_for = round_backward(first + round, here, out_gradient, query_gradient);
-    gradients.op = segment(first + round - 1).communicate;
+    gradients.op = segment(first + round - 1).last_op;
     gradients.sends = {wires_[wire_index(wire_kv)]};
     if (round > 1) gradients.sends.push_back(came_home_);
     shift(gradients, came_home_);

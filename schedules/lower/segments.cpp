@@ -39,10 +39,11 @@ std::string part_of(const Operator& op) {
     case OpKind::ring_attention:
       return "attn" + std::to_string(op.round);
     case OpKind::route:
+      return "router";
     case OpKind::up:
     case OpKind::activation:
     case OpKind::down:
-      return "mlp";
+      return (op.writes & wire_shared) != 0 ? "shared" : "mlp";
     default:
       return *op.part != '\0' ? op.part : name_of(op.kind);
   }
@@ -141,7 +142,8 @@ StageSegments segments_of_stage(const std::vector<Operator>& operators, const st
       Segment segment;
       segment.first_op = first;
       segment.last_op = i;
-      segment.communicate = is_communication ? i : -1;
+      while (i + segment.communicates < count && operators[i + segment.communicates].kind == OpKind::communicate)
+        ++segment.communicates;
       segment.gather = gather_before(operators, first);
       finish(operators, blocks, is_first_stage, is_last_stage, recompute_blocks, segment);
       stage.segments.push_back(segment);
@@ -157,7 +159,9 @@ namespace {
 // A communicate operator has the bytes of the whole tensor. A member of a gather gives its share; a member of a scatter
 // receives its share.
 WireBytes around(const Operator& communicate, const Sharding& sharding) {
-  const int degree = communicate.axis == Axis::context ? sharding.context : sharding.tensor;
+  const int degree = communicate.axis == Axis::context         ? sharding.context
+                     : communicate.axis == Axis::expert_tensor ? expert_tensor_of(sharding)
+                                                               : sharding.tensor;
   const double whole = communicate.message_bytes, part = whole / degree;
   switch (communicate.forward) {
     case Collective::all_gather:
@@ -175,9 +179,8 @@ WireBytes wire_bytes(std::span<const Operator> operators, int last_op, Wires wir
                      double boundary_bytes) {
   if (wire == wire_loss) return {8, 8};
   const auto next = static_cast<std::size_t>(last_op);
-  if (next < operators.size() && operators[next].kind == OpKind::communicate && operators[next].wire == wire) {
-    return around(operators[next], sharding);
-  }
+  for (std::size_t i = next; i < operators.size() && operators[i].kind == OpKind::communicate; ++i)
+    if (operators[i].wire == wire) return around(operators[i], sharding);
   if (wire == wire_kv && next + 1 < operators.size() && operators[next].kind == OpKind::ring_attention)
     return around(operators[next + 1], sharding);  // the shift after it: this rank's keys and values
   if (wire == wire_residual) return {boundary_bytes, boundary_bytes};
@@ -186,6 +189,10 @@ WireBytes wire_bytes(std::span<const Operator> operators, int last_op, Wires wir
     if (op.kind == OpKind::communicate && op.wire == wire) {
       const double after = around(op, sharding).after;
       return {after, after};
+    }
+    if (wire == wire_gates && op.kind == OpKind::route) {
+      const double bytes = op.rows * bytes_of(Dtype::float32);
+      return {bytes, bytes};
     }
     if ((op.writes & wire) != 0 && op.kind != OpKind::communicate && op.m > 0) {
       const double bytes = static_cast<double>(op.m) * static_cast<double>(op.n) * bytes_of(op.dtype);

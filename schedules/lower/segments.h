@@ -19,7 +19,7 @@ namespace slipway::schedules {
 
 struct Segment {
   int first_op = 0, last_op = 0;        // compute operators [first, last) of the stage
-  int communicate = -1;                 // the communicate operator that follows, or -1
+  int communicates = 0;                 // communicate operators that follow, one after the other
   int gather = -1;                      // the communicate operator before, if it gathers this segment's input; or -1
   int first_block = 0, last_block = 0;  // blocks touched, [first, last)
   Wires in = 0, out = 0;

@@ -80,7 +80,7 @@ class StepEnd {
   const BlockRange& range(int stage) const { return state_.graph.stages[stage]; }
   bool reduces_later() const { return !state_.shards_gradients_per_micro_batch(); }
   double scalar_bytes() const { return state_.graph.step.worker_norms ? 16 : 8; }
-  std::size_t key(int rank, int block) const { return state_.row(rank, block); }
+  std::size_t key(int rank, int bucket) const { return state_.row(rank, bucket); }
   // Parameters of a tensor shard of these blocks that one rank updates.
   double shard_elements(const BlockRange& blocks) const;
   void place(int rank, TaskId task) { places_.at_end(rank, task); }
@@ -102,14 +102,14 @@ class StepEnd {
     const auto writer = state_.graph.writer(bucket);
     return writer ? state_.graph.work(*writer).kind : WorkKind::segment;
   }
-  // One collective of `work` on each member's bucket of (rank, block) pairs. The buckets become its outputs.
+  // One collective of `work` on each member's bucket of (rank, bucket) pairs. The buckets become its outputs.
   TaskId on_buckets(int communicator, const Work& work, const std::vector<std::pair<int, int>>& at);
 
   LoweringState& state_;
   ComputePlaces places_;
-  std::vector<TaskId> first_use_, last_use_;  // per (rank, block): segments in compute order
+  std::vector<TaskId> first_use_, last_use_;  // per (rank, bucket): segments in compute order
   std::vector<BufferId> scalars_;             // per rank: the global norm
-  std::vector<BufferId> updated_;             // per (rank, block): parameters after the step
+  std::vector<BufferId> updated_;             // per (rank, bucket): parameters after the step
 };
 
 namespace {
@@ -148,16 +148,17 @@ void ComputePlaces::write() {
 
 // Bytes and labels of collectives on one block's gradients or parameters.
 
-Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int block) {
+Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int bucket) {
   const Step& step = state.step;
-  const int tensor = step.layout.tensor;
+  const int tensor = step.layout.tensor, block = state.block_of(bucket);
   Work work;
   work.kind = kind;
   work.stage = stage;
   work.block = block;
+  work.experts = state.is_experts(bucket);
   work.dtype = state.graph.step.gradient_dtype;
   work.collective = Collective::all_reduce;
-  double elements = state.elements_of_block(block);
+  double elements = state.elements_of(bucket);
   const char* tail = ".ar_grad";
   if (kind == WorkKind::norm_grad_reduce) {
     elements = static_cast<double>(block_tensor_sum_elements(step.model, block, tensor, step.layout.sequence_parallel));
@@ -175,18 +176,19 @@ Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int block
     tail = ".rs_grad";
   }
   work.bytes = elements * bytes_of(work.dtype);
-  work.suffix = "." + block_name(state.blocks, block) + tail;
+  work.suffix = "." + block_name(state.blocks, block) + (work.experts ? ".experts" : "") + tail;
   return work;
 }
 
-Work worker_norm_work(const LoweringState& state, int stage, int block) {
+Work worker_norm_work(const LoweringState& state, int stage, int bucket) {
   Work work;
   work.kind = WorkKind::worker_norm;
   work.stage = stage;
-  work.block = block;
+  work.block = state.block_of(bucket);
+  work.experts = state.is_experts(bucket);
   work.dtype = state.graph.step.gradient_dtype;
-  work.elements = state.elements_of_block(block);
-  work.suffix = "." + block_name(state.blocks, block) + ".worker_norm";
+  work.elements = state.elements_of(bucket);
+  work.suffix = "." + block_name(state.blocks, work.block) + (work.experts ? ".experts" : "") + ".worker_norm";
   return work;
 }
 
@@ -208,6 +210,8 @@ void StepEnd::find_first_and_last_uses() {
         if (work.pass != Pass::forward && work.pass != Pass::recompute) last_use_[at] = task;
       };
       for (std::size_t block = block_of(work.first_op); block <= block_of(work.last_op - 1); ++block) note(row + block);
+      for (int op = work.first_op; op < work.last_op && state_.experts_apart; ++op)
+        if (runs_experts(operators[op])) note(row + static_cast<std::size_t>(state_.experts_of(operators[op].block)));
       if (state_.shares_table && block_of(work.last_op - 1) == head) note(row);
     }
   });
@@ -269,11 +273,11 @@ void StepEnd::reduce_tied_embedding(int copy) {
 
 void StepEnd::reduce_over_data(int part) {
   if (!reduces_later()) return;
-  for (int block = range(part).first; block < range(part).last; ++block) {
-    const Work work = bucket_work(state_, WorkKind::grad_reduce, part, block);
-    for (const auto& group : state_.groups.data_groups(part)) {
+  for (const int bucket : state_.buckets_of(range(part))) {
+    const Work work = bucket_work(state_, WorkKind::grad_reduce, part, bucket);
+    for (const auto& group : state_.groups.data_groups(part, work.experts)) {
       std::vector<std::pair<int, int>> at;
-      for (const int r : group.ranks) at.emplace_back(r, block);
+      for (const int r : group.ranks) at.emplace_back(r, bucket);
       on_buckets(group.communicator, work, at);
     }
   }
@@ -290,11 +294,11 @@ void StepEnd::step(int stage) {
   for (int k = 0; k < members(); ++k) {
     const int r = rank(stage, k);
     std::vector<BufferId> inputs, outputs;
-    for (int block = range(stage).first; block < range(stage).last; ++block) {
-      const auto& held = state_.bucket(r, block);
+    for (const int bucket : state_.buckets_of(range(stage))) {
+      const auto& held = state_.bucket(r, bucket);
       inputs.insert(inputs.end(), held.begin(), held.end());
-      updated_[key(r, block)] = state_.builder.buffer(BufferKind::parameter, 0, r, 0);
-      outputs.push_back(updated_[key(r, block)]);
+      updated_[key(r, bucket)] = state_.builder.buffer(BufferKind::parameter, 0, r, 0);
+      outputs.push_back(updated_[key(r, bucket)]);
     }
     if (joins_all_ranks(state_.step)) inputs.push_back(scalars_[r]);
     const TaskId task = state_.builder.task({TaskKind::optimizer, r, none, id, none, 0}, inputs, outputs);
@@ -309,18 +313,18 @@ void StepEnd::step(int stage) {
 
 void StepEnd::gather_parameters(int part) {
   if (state_.step.layout.zero < 1 || state_.step.layout.zero > 2) return;
-  for (int block = range(part).first; block < range(part).last; ++block) {
-    const int id = state_.builder.work(bucket_work(state_, WorkKind::parameter_gather, part, block));
-    for (const auto& group : state_.groups.data_groups(part)) {
+  for (const int bucket : state_.buckets_of(range(part))) {
+    const int id = state_.builder.work(bucket_work(state_, WorkKind::parameter_gather, part, bucket));
+    for (const auto& group : state_.groups.data_groups(part, state_.is_experts(bucket))) {
       std::vector<BufferId> inputs, outputs;
       for (const int r : group.ranks) {
-        inputs.push_back(updated_[key(r, block)]);
+        inputs.push_back(updated_[key(r, bucket)]);
         outputs.push_back(state_.builder.buffer(BufferKind::parameter, 0, r, 0));
       }
       const TaskId task = state_.add_collective(group.communicator, id, none, 0, inputs, outputs);
       for (const int r : group.ranks) {
         const TaskId first =
-            state_.step.overlap_param_gather ? first_use_[key(r, block)] : state_.placed[r].front().second;
+            state_.step.overlap_param_gather ? first_use_[key(r, bucket)] : state_.placed[r].front().second;
         state_.graph.carried.emplace_back(task, first);
       }
     }
@@ -334,11 +338,11 @@ void lower_step_end(LoweringState& state) { StepEnd(state).run(); }
 // Runs as soon as a block's last gradient exists, so that its reduction still overlaps the blocks that follow.
 void StepEnd::measure_workers(int stage) {
   if (!reduces_later()) return;
-  for (int block = range(stage).first; block < range(stage).last; ++block) {
-    const int id = state_.builder.work(worker_norm_work(state_, stage, block));
+  for (const int bucket : state_.buckets_of(range(stage))) {
+    const int id = state_.builder.work(worker_norm_work(state_, stage, bucket));
     for (int k = 0; k < members(); ++k) {
       const int r = rank(stage, k);
-      auto& held = state_.bucket(r, block);
+      auto& held = state_.bucket(r, bucket);
       const BufferId square = state_.builder.buffer(BufferKind::scalar, 0, r, 8);
       const std::vector<BufferId> outputs{state_.builder.buffer(BufferKind::bucket, 0, r, 0), square};
       const TaskId task = state_.builder.task({TaskKind::compute, r, none, id, none, 0}, held, outputs);
@@ -348,7 +352,7 @@ void StepEnd::measure_workers(int stage) {
       if (made_by == WorkKind::tied_grad_reduce)
         place(r, task);  // the other end of the pipeline is not done before
       else
-        places_.behind(r, last_use_[key(r, block)], task, made_by == WorkKind::norm_grad_reduce);
+        places_.behind(r, last_use_[key(r, bucket)], task, made_by == WorkKind::norm_grad_reduce);
     }
   }
 }
@@ -399,9 +403,12 @@ void StepEnd::gather_preconditioned(Work work, const std::vector<int>& blocks) {
 }
 
 double StepEnd::shard_elements(const BlockRange& blocks) const {
-  double elements = 0;
-  for (int block = blocks.first; block < blocks.last; ++block) elements += state_.elements_of_block(block);
-  return elements / (state_.step.layout.zero >= 1 ? state_.data_degree() : 1);
+  double elements = 0, of_experts = 0;
+  for (const int bucket : state_.buckets_of(blocks))
+    (state_.is_experts(bucket) ? of_experts : elements) += state_.elements_of(bucket);
+  if (state_.step.layout.zero == 0) return elements + of_experts;
+  elements /= state_.data_degree();
+  return of_experts > 0 ? elements + of_experts / state_.data_degree(state_.experts_of(0)) : elements;
 }
 
 void StepEnd::reduce_global_norm() {
@@ -419,8 +426,8 @@ void StepEnd::reduce_global_norm() {
     for (int stage = 0; stage < state_.stages(); ++stage) {
       if (state_.pipeline_rank(stage) != pipeline) continue;
       local.elements += shard_elements(range(stage));
-      for (int block = range(stage).first; block < range(stage).last; ++block) {
-        const auto& held = state_.bucket(r, block);
+      for (const int bucket : state_.buckets_of(range(stage))) {
+        const auto& held = state_.bucket(r, bucket);
         inputs.insert(inputs.end(), held.begin(), held.end());
       }
     }

@@ -124,20 +124,19 @@ Kept kept_of(const Stages& of) {
   return kept;
 }
 
-std::vector<double> block_elements(const Stages& stages, int pipeline) {
-  std::vector<double> elements;
+std::vector<BlockElements> block_elements(const Stages& stages, int pipeline) {
+  std::vector<BlockElements> elements;
   for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
     if (!stages.on_rank(stage, pipeline)) continue;
     for (int block = stages.ranges[stage].first; block < stages.ranges[stage].last; ++block)
-      elements.push_back(
-          static_cast<double>(block_shard_elements(stages.step.model, block, stages.step.layout.tensor)));
+      elements.push_back(block_shard_elements(stages.step.model, block, stages.shape.sharding));
   }
   return elements;
 }
 
-double elements_of(const Stages& stages, int pipeline) {
-  double elements = 0;
-  for (const double each : block_elements(stages, pipeline)) elements += each;
+BlockElements elements_of(const Stages& stages, int pipeline) {
+  BlockElements elements;
+  for (const BlockElements& each : block_elements(stages, pipeline)) elements += each;
   return elements;
 }
 
@@ -145,7 +144,9 @@ double elements_of(const Stages& stages, int pipeline) {
 // next micro-batch's first. So many are gathered at a time (ZeRO 3), or keep an unreduced gradient (ZeRO 2, 3), as the
 // lowering allows it (schedules/lower/passes.cpp).
 double elements_of_two_blocks(const Stages& stages, int pipeline) {
-  const std::vector<double> elements = block_elements(stages, pipeline);
+  std::vector<double> elements;
+  for (const BlockElements& each : block_elements(stages, pipeline))
+    elements.push_back(static_cast<double>(each.sum()));
   double most = elements.size() == 1 ? elements[0] : 0;
   for (std::size_t i = 0; i < elements.size() && elements.size() > 1; ++i)
     most = std::max(most, elements[i] + elements[(i + 1) % elements.size()]);
@@ -161,12 +162,13 @@ void add_sharded(const Stages& stages, int pipeline, MemoryParts& parts) {
 }
 
 // A tied head's table is another copy where the embedding is elsewhere.
-double tied_elements(const Stages& stages, int pipeline) {
+std::int64_t tied_elements(const Stages& stages, int pipeline) {
   const std::size_t last = stages.ranges.size() - 1;
   if (!stages.blocks.back().tied || !stages.on_rank(0, pipeline) || !stages.on_rank(last, pipeline)) return 0;
-  const int head = static_cast<int>(stages.blocks.size()) - 1, t = stages.step.layout.tensor;
-  return static_cast<double>(block_shard_elements(stages.step.model, head, t) -
-                             block_shard_elements(stages.step.model, head, t, true));
+  const int head = static_cast<int>(stages.blocks.size()) - 1;
+  const Sharding& cut = stages.shape.sharding;
+  return block_shard_elements(stages.step.model, head, cut).sum() -
+         block_shard_elements(stages.step.model, head, cut, true).sum();
 }
 
 // All terms except the bytes by part.
@@ -176,7 +178,7 @@ StageTerms without_parts(const Stages& stages, int pipeline) {
   const Tokens tokens = tokens_of(stages.shape);
   const double width = bytes_of(step.dtype) / 2.0;
   StageTerms terms;
-  terms.parameters = elements_of(stages, pipeline) - tied_elements(stages, pipeline);
+  terms.parameters = static_cast<double>(elements_of(stages, pipeline).sum() - tied_elements(stages, pipeline));
   terms.gradient_bytes = bytes_of(step.gradient_dtype);
   terms.replicas = static_cast<double>(step.layout.data) * step.layout.context;
   terms.tensor = step.layout.tensor;
@@ -213,9 +215,11 @@ std::vector<double> held(const Stages& stages, const Kept& kept) {
 std::vector<StaticBytes> fixed_bytes(const Stages& stages) {
   if (!stages.own_split) return static_bytes_of(stages.step);
   std::vector<StaticBytes> bytes;
-  for (int pipeline = 0; pipeline < stages.step.layout.pipeline; ++pipeline)
-    bytes.push_back(static_bytes_of(elements_of(stages, pipeline) - tied_elements(stages, pipeline), stages.step.layout,
-                                    stages.step.dtype, stages.step.gradient_dtype));
+  for (int pipeline = 0; pipeline < stages.step.layout.pipeline; ++pipeline) {
+    BlockElements elements = elements_of(stages, pipeline);
+    elements.dense -= tied_elements(stages, pipeline);
+    bytes.push_back(static_bytes_of(elements, stages.step.layout, stages.step.dtype, stages.step.gradient_dtype));
+  }
   return bytes;
 }
 

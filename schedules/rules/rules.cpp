@@ -76,25 +76,28 @@ void degree_divides(Findings& found, const char* key, std::int64_t degree, const
     const bool pads = name == std::string_view("model.vocab");
     return Text{std::string(key) + " = " + str(degree) + " does not divide " + name + " = " + str(size),
                 divisors_of(size),
-                pads ? "pad the vocabulary: set model.vocab to " + str((size / degree + 1) * degree)
+                pads ? "pad the vocabulary: set model.vocab to " + str((size / degree + 1) * degree) +
+                           ", or layout.vocab_multiple to 128"
                      : "choose one of these, or change " + std::string(name)};
   });
 }
 
 // What the layout may be, whatever the model.
 
-void no_expert_parallelism(const Step& step, Findings& found) {
-  if (step.layout.expert == 1) return;
-  found.refuse("layout.expert", [] {
-    return Text{"expert parallelism is reserved and not modelled yet", "1", "set layout.expert to 1"};
-  });
-}
-
 void sequence_parallelism_needs_a_tensor_group(const Step& step, Findings& found) {
   if (!step.layout.sequence_parallel || step.layout.tensor > 1) return;
   found.refuse("layout.sequence_parallel", [] {
     return Text{"sequence_parallel shards over the tensor group, but layout.tensor is 1", "with tensor of 2 or more",
                 "turn sequence_parallel off or raise layout.tensor"};
+  });
+}
+
+void overlap_cuts_gathers_of_sequence_parallelism(const Step& step, Findings& found) {
+  if (!step.overlap_tensor || step.layout.tensor == 1 || step.layout.sequence_parallel) return;
+  found.refuse("schedule.overlap_tensor", [] {
+    return Text{
+        "only gathers and scatters of sequence parallelism are cut into pieces; without it they are all-reduces",
+        "false, or layout.sequence_parallel true", "turn sequence_parallel on, or leave overlap_tensor out"};
   });
 }
 
@@ -155,8 +158,75 @@ void tensor_shards_the_model(const Step& step, Findings& found) {
   degree_divides(found, "layout.tensor", tensor, "model.heads", block->heads);
   if (block->kv_heads != block->heads && block->heads % tensor == 0)
     degree_divides(found, "layout.tensor", tensor, "model.kv_heads", block->kv_heads);
-  degree_divides(found, "layout.tensor", tensor, "model.ffn", block->ffn);
+  for (const BlockRun& run : step.model->runs) {
+    const bool dense = run.block.experts == 0;
+    const std::int64_t width = dense ? run.block.ffn : run.block.shared_ffn;
+    if (run.block.kind != BlockKind::transformer || width % tensor == 0) continue;
+    degree_divides(found, "layout.tensor", tensor, dense ? "model.ffn" : "model.shared_ffn", width);
+    break;
+  }
   degree_divides(found, "layout.tensor", tensor, "model.vocab", head->vocab);
+}
+
+// Experts on ranks of their own. Each rule speaks only where the one before it holds.
+
+constexpr const char* expert_key = "layout.expert";
+constexpr const char* expert_tensor_key = "layout.expert_tensor";
+
+void dispatch_needs_experts(const Step& step, Findings& found) {
+  if (has_experts(step.model) || !dispatches(sharding_of(step.layout))) return;
+  const bool divided = step.layout.expert > 1;
+  found.refuse(divided ? expert_key : expert_tensor_key, [&] {
+    return Text{"the model has no experts to " + std::string(divided ? "divide among ranks" : "cut"),
+                divided ? "1" : "that of layout.tensor",
+                divided ? "set layout.expert to 1, or choose a model with experts"
+                        : "leave layout.expert_tensor out, or choose a model with experts"};
+  });
+}
+
+void expert_degrees_divide_experts(const Step& step, Findings& found) {
+  const Layout& layout = step.layout;
+  const Sharding cut = sharding_of(layout);
+  if (!has_experts(step.model)) return;
+  for (const BlockRun& run : step.model->runs) {
+    const Block& block = run.block;
+    if (block.experts == 0) continue;
+    if (block.experts % layout.expert != 0)
+      return degree_divides(found, expert_key, layout.expert, "model.experts", block.experts);
+    if (block.ffn % expert_tensor_of(cut) != 0)
+      return degree_divides(found, layout.expert_tensor > 0 ? expert_tensor_key : "layout.tensor",
+                            expert_tensor_of(cut), "model.ffn", block.ffn);
+  }
+}
+
+void expert_groups_fill_a_pipeline_rank(const Step& step, Findings& found) {
+  const Layout& layout = step.layout;
+  const std::int64_t members = member_count(layout), cut = expert_tensor_of(sharding_of(layout));
+  if (!has_experts(step.model) || !dispatches(sharding_of(layout)) || members % (layout.expert * cut) == 0) return;
+  found.refuse(layout.expert > 1 ? expert_key : expert_tensor_key, [&] {
+    return Text{"expert " + str(std::int64_t{layout.expert}) + " x expert_tensor " + str(cut) + " = " +
+                    str(layout.expert * cut) + " ranks do not divide the " + str(members) +
+                    " (tensor x context x data) that share a stage",
+                "products among " + divisors_of(members), "lower layout.expert or layout.expert_tensor"};
+  });
+}
+
+void dispatched_tokens_are_those_of_one_rank(const Step& step, Findings& found) {
+  const Layout& layout = step.layout;
+  if (!dispatches_tokens(step) || layout.tensor == 1 || layout.sequence_parallel) return;
+  found.refuse("layout.sequence_parallel", [] {
+    return Text{"where tokens travel to experts, each tensor rank routes its own ones",
+                "true with layout.tensor above 1",
+                "turn sequence_parallel on, or set layout.expert to 1 and leave layout.expert_tensor out"};
+  });
+}
+
+void dispatch_keeps_weights_whole(const Step& step, Findings& found) {
+  if (!dispatches_tokens(step) || step.layout.zero < 2) return;
+  found.refuse("layout.zero", [] {
+    return Text{"with experts on ranks of their own, ZeRO 2 and 3 are not modelled", "0, 1",
+                "set layout.zero to 1, or layout.expert to 1"};
+  });
 }
 
 // Each rank of a context group has one piece of the sequence, or two if it is causal (models/model/token_ranges.h).
@@ -198,15 +268,18 @@ void ring_needs_fused_kernels(const Step& step, Findings& found) {
   });
 }
 
-void every_stage_has_a_layer(const Step& step, Findings& found) {
+// A list may leave stages without a block, which then only hand on what they get.
+void every_stage_has_a_block(const Step& step, Findings& found) {
   const Layout& layout = step.layout;
-  const std::int64_t layers = layer_count(step.model);
+  const std::int64_t layers = layer_count(step.model), most = layers + 2;
   const std::int64_t stages = std::int64_t{layout.pipeline} * layout.chunks;
-  if (stages <= layers) return;
+  if (stages <= most || layout.split == SplitKind::list) return;
   found.refuse(layout.pipeline > 1 ? "layout.pipeline" : "layout.chunks", [&] {
     return Text{"pipeline " + str(std::int64_t{layout.pipeline}) + " x chunks " + str(std::int64_t{layout.chunks}) +
-                    " = " + str(stages) + " stages are more than the model's " + str(layers) + " transformer blocks",
-                "up to " + str(layers), "lower layout.pipeline or layout.chunks"};
+                    " = " + str(stages) + " stages are more than the model's " + str(layers) +
+                    " transformer blocks, embedding and head",
+                "up to " + str(most),
+                "lower layout.pipeline or layout.chunks, or list stages without a layer in layout.split"};
   });
 }
 
@@ -229,9 +302,6 @@ void split_names_every_layer(const Step& step, Findings& found) {
     refuse("the list adds up to " + str(sum) + " of " + str(layers) + " layers", "change the list so that it adds up");
   else if (std::any_of(layout.split_list.begin(), layout.split_list.end(), [](int count) { return count < 0; }))
     refuse("a stage has a negative number of layers", "change the list");
-  else if (std::any_of(layout.split_list.begin() + 1, layout.split_list.end() - (stages > 1 ? 1 : 0),
-                       [](int count) { return count == 0; }))
-    refuse("a stage between the first and the last has no layer", "change the list");
 }
 
 // The batch and the schedule.
@@ -243,8 +313,8 @@ void elements_can_be_counted(const Step& step, Findings& found) {
   constexpr double most = 9e16;
   std::int64_t widest = 0;
   for (const BlockRun& run : step.model->runs)
-    widest = std::max(
-        {widest, rows_of(run.block) * std::max(run.block.hidden, run.block.ffn), run.block.experts, run.block.vocab});
+    widest = std::max({widest, rows_of(run.block) * std::max(run.block.hidden, run.block.ffn), run.block.shared_ffn,
+                       run.block.experts, run.block.vocab});
   const double tokens = static_cast<double>(step.micro_batch) * static_cast<double>(step.model->sequence);
   if (tokens * static_cast<double>(widest) <= most) return;
   found.refuse("schedule.micro_batch", [&] {
@@ -332,8 +402,20 @@ void slices_keep_their_keys(const Step& step, Findings& found) {
 }
 
 ScheduleShape shape_of(const Step& step, const Schedule& schedule, std::int64_t batch) {
-  return {step.layout.pipeline, step.layout.chunks, static_cast<int>(batch / sequences_per_round(step)), step.slices,
-          schedule.copies};
+  return {step.layout.pipeline, step.layout.chunks, static_cast<int>(batch / sequences_per_round(step)),
+          step.slices,          schedule.copies,    step.group};
+}
+
+void groups_are_of_interleaved_schedules(const Step& step, Findings& found) {
+  const Schedule* schedule = schedule_named(step.schedule);
+  if (step.group == 0 || schedule == nullptr || (schedule->has_groups && step.actions == nullptr)) return;
+  found.refuse("schedule.group", [&] {
+    std::string named;
+    for (const Schedule& each : all_schedules())
+      if (each.has_groups) named += (named.empty() ? "" : ", ") + each.name;
+    return Text{(step.actions ? "a CSV has its own order" : step.schedule + " has no groups of micro-batches"),
+                "0, or with schedule.name " + named, "leave it out, or choose one of these schedules"};
+  });
 }
 
 void schedule_runs_the_shape(const Step& step, Findings& found) {
@@ -373,6 +455,8 @@ void workers_have_gradients_to_compare(const Step& step, Findings& found) {
   if (layout.context > 1)
     return refuse("gradients are reduced over data and context ranks at once, so no worker ever has its own",
                   "set layout.context to 1");
+  if (dispatches_tokens(step))
+    return refuse("an expert of another rank sums the gradients of several workers' tokens", "set layout.expert to 1");
   if (layout.zero < 2) return;
   const auto refuse_sharded = [&](const char* what) {
     refuse("with layout.zero " + str(std::int64_t{layout.zero}) + " " + what, "set layout.zero to 1");
@@ -514,8 +598,8 @@ constexpr std::string_view model = "model", name = "schedule.name", slices = "sc
 // The book. Rules stand in the order in which their refusals are reported.
 const std::vector<Rule>& book() {
   static const std::vector<Rule> rules{
-      {{"layout.expert"}, no_expert_parallelism},
       {{sequence_parallel, tensor}, sequence_parallelism_needs_a_tensor_group},
+      {{"schedule.overlap_tensor", sequence_parallel, tensor}, overlap_cuts_gathers_of_sequence_parallelism},
       {{"layout.placement"}, nullptr, placement_names_every_node},
       {{tensor, context, pipeline, data}, nullptr, ranks_fill_the_cluster},
       {{dtype}, nullptr, machines_compute_in_the_dtype},
@@ -531,21 +615,27 @@ const std::vector<Rule>& book() {
        nullptr,
        block_times_are_those_of_the_model},
       {{model, tensor}, tensor_shards_the_model},
+      {{model, tensor, expert_key, expert_tensor_key}, dispatch_needs_experts},
+      {{model, tensor, expert_key, expert_tensor_key}, expert_degrees_divide_experts},
+      {{model, tensor, context, data, expert_key, expert_tensor_key}, expert_groups_fill_a_pipeline_rank},
+      {{model, tensor, sequence_parallel, expert_key, expert_tensor_key}, dispatched_tokens_are_those_of_one_rank},
+      {{model, zero, expert_key, expert_tensor_key}, dispatch_keeps_weights_whole},
       {{model, context}, context_cuts_the_sequence},
       {{model, context, sequence_parallel},
        sequence_parallelism_shards_whole_tokens},  // also of a tensor that is refused
       {{model, "layout.context_exchange", "schedule.kernels"}, ring_needs_fused_kernels},
-      {{model, pipeline, chunks}, every_stage_has_a_layer},
+      {{model, pipeline, chunks, "layout.split"}, every_stage_has_a_block},
       {{model, pipeline, chunks, "layout.split"}, split_names_every_layer},
       {{model, sequence, micro_batch}, elements_can_be_counted},
       {{batch, micro_batch}, batch_is_whole_micro_batches},
       {{batch, micro_batch, data}, micro_batches_can_be_numbered},
+      {{"schedule.group", name}, groups_are_of_interleaved_schedules},
       {{model, name, slices, pipeline, chunks}, slices_need_causal_attention},
       {{model, name, slices, pipeline, chunks}, slices_divide_the_sequence},
       {{name, slices, pipeline, chunks, zero}, copies_of_the_model_reduce_once},
       {{name, slices, pipeline, chunks, context}, slices_keep_the_sequence_on_a_rank},
       {{name, slices, pipeline, chunks, recompute}, slices_keep_their_keys},
-      {{name, slices, pipeline, chunks, batch, micro_batch, data}, schedule_runs_the_shape},
+      {{name, slices, pipeline, chunks, batch, micro_batch, data, "schedule.group"}, schedule_runs_the_shape},
       {{tensor, context, pipeline, chunks, data, "layout.split"}, nullptr, fabrics_connect_every_group},
       {{model, name, slices, pipeline, chunks, batch, micro_batch, data, context, zero, tensor, sequence_parallel},
        workers_have_gradients_to_compare},

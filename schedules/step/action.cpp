@@ -39,6 +39,12 @@ bool splits_backward(const ActionLists& actions) {
   });
 }
 
+bool has_pairs(const ActionLists& actions) {
+  return std::any_of(actions.begin(), actions.end(), [](const auto& list) {
+    return std::any_of(list.begin(), list.end(), [](const Action& action) { return action.with_next; });
+  });
+}
+
 const std::vector<Schedule>& all_schedules() { return registry(); }
 
 const Schedule* schedule_named(std::string_view name) {

@@ -24,6 +24,10 @@ struct Action {
   int stage = 0;  // virtual stage
   int micro_batch = 0;
   int slice = 0;  // TeraPipe; 0 otherwise
+  // A pair: this action and the next one of the row, a forward and a backward of different micro-batches, are one cell.
+  // Both start when the inputs of both are there, and messages of one run while the other computes
+  // (schedules/lower/pairs.h).
+  bool with_next = false;
   bool operator==(const Action&) const = default;
 };
 
@@ -35,6 +39,7 @@ struct ScheduleShape {
   int micro_batches = 1;
   int slices = 1;
   int copies = 1;  // copies of the model in the pipeline: Schedule::copies
+  int group = 0;   // micro-batches that a rank runs through one chunk before the next one; 0: the schedule's own
   int stages() const { return pipeline * chunks * copies; }
 };
 
@@ -52,6 +57,7 @@ struct Schedule {
   // goes through one copy, and all copies share their gradients.
   int copies = 1;
   bool needs_causal = false;
+  bool has_groups = false;  // reads ScheduleShape::group
   // Whole backwards, stage s on rank s mod p: the sharp bounds of schedules/bound/estimate.h hold. So `plan` searches
   // this schedule unless one is given.
   bool searched = false;
@@ -62,6 +68,8 @@ struct Schedule {
 
 // True if any weight gradient is a pass of its own.
 bool splits_backward(const ActionLists& actions);
+// True if any forward and backward are a pair.
+bool has_pairs(const ActionLists& actions);
 
 // All schedules, sorted by name; one by name (nullptr when unknown).
 const std::vector<Schedule>& all_schedules();

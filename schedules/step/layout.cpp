@@ -76,9 +76,11 @@ std::vector<int> balanced_ends(const std::vector<double>& weights, int stages) {
   });
 }
 
+// With one or two layers too few, the last stage and then the first one do without: they have the head and the embedding.
 std::vector<int> even_layers(int layers, int stages) {
+  const int first = layers + 2 == stages ? 1 : 0;  // to get the remainder
   std::vector<int> per_stage(stages, layers / stages);
-  for (int s = 0; s < layers % stages; ++s) ++per_stage[s];
+  for (int s = 0; s < layers % stages; ++s) ++per_stage[first + s];
   return per_stage;
 }
 
@@ -108,11 +110,6 @@ std::vector<BlockRange> ranges_of(const std::vector<int>& layers_per_stage) {
   for (std::size_t s = 0; s < layers_per_stage.size(); ++s) {
     const int first = at;
     at += layers_per_stage[s] + (s == 0 ? 1 : 0) + (s + 1 == layers_per_stage.size() ? 1 : 0);
-    if (at == first) {
-      throw std::invalid_argument("stage " + std::to_string(s) +
-                                  " would hold no block; give it a layer in "
-                                  "layout.split, or lower layout.pipeline or layout.chunks");
-    }
     ranges.push_back({first, at});
   }
   return ranges;
@@ -170,16 +167,25 @@ Sharding sharding_of(const Layout& layout) {
   return {.tensor = layout.tensor,
           .sequence_parallel = layout.sequence_parallel,
           .context = layout.context,
-          .exchange = layout.context_exchange};
+          .exchange = layout.context_exchange,
+          .expert = layout.expert,
+          .expert_tensor = layout.expert_tensor};
+}
+
+int member_count(const Layout& layout) { return layout.data * layout.context * layout.tensor; }
+
+int expert_data_of(const Layout& layout) {
+  return member_count(layout) / (layout.expert * expert_tensor_of(sharding_of(layout)));
 }
 
 std::vector<BlockRange> split_blocks(const Model& model, const Layout& layout) {
   const int blocks = static_cast<int>(blocks_of(model).size());
   const int stages = stage_count(layout);
-  if (stages > blocks) {
+  if (stages > blocks && layout.split != SplitKind::list) {
     throw std::invalid_argument(plural(stages, "stage") + " (pipeline " + std::to_string(layout.pipeline) +
                                 " × chunks " + std::to_string(layout.chunks) + ") for " + plural(blocks, "block") +
-                                " (embedding, layers, head); lower layout.pipeline or layout.chunks");
+                                " (embedding, layers, head); lower layout.pipeline or layout.chunks, or give stages "
+                                "without a layer in layout.split");
   }
   const int layers = blocks - 2;
   switch (layout.split) {

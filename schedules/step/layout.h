@@ -2,6 +2,10 @@
 //
 //   rank = ((pipeline·data + d)·context + c)·tensor + t        (tensor fastest, pipeline slowest)
 //
+// Experts are folded onto the same ranks (Megatron-Core's parallel folding, Liu et al. 2025): member
+// k = (d·context + c)·tensor + t of a pipeline rank is (x·expert + e)·expert_tensor + u, with x among the
+// context·data·tensor / (expert·expert_tensor) ranks that hold the same part of the same experts.
+//
 // A *stage* here is a virtual stage (model chunk): with v chunks per rank, one copy of the model has pipeline·v stages.
 // The schedule chooses the rank of each stage (schedules/step/placement.h).
 // Guarded by tests/schedules/layout_test.cpp.
@@ -22,6 +26,7 @@ inline constexpr std::array split_names{Named{SplitKind::even, "even"}, Named{Sp
 
 struct Layout {
   int tensor = 1, pipeline = 1, chunks = 1, context = 1, data = 1, expert = 1;
+  int expert_tensor = 0;  // ranks that cut each expert; 0: tensor
   ContextExchange context_exchange = ContextExchange::all_gather;
   bool sequence_parallel = false;
   int zero = 0;  // 0..3
@@ -47,6 +52,9 @@ int stage_count(const Layout& layout);
 int rank_of(const Layout& layout, const Coordinates& at);
 Coordinates coordinates_of(const Layout& layout, int rank);
 Sharding sharding_of(const Layout& layout);
+// Ranks of a pipeline rank; those among them that hold the same part of the same experts.
+int member_count(const Layout& layout);
+int expert_data_of(const Layout& layout);
 
 // The representative rank, which has the tasks of `rank`: `rank` itself where all members have tasks.
 std::int32_t representative_of(const Layout& layout, const Representatives& representatives, std::int32_t rank);
@@ -60,8 +68,10 @@ struct BlockRange {
   bool operator==(const BlockRange&) const = default;
 };
 // Returns one range per stage. The embedding goes with the first stage, the head with the last.
-// even: early stages get one more layer. balanced: the largest stage by FLOPs (head counted) is as small as possible.
-// list: as given. Throws std::invalid_argument with the reason when impossible.
+// even: early stages get one more layer; with one or two layers fewer than stages, the last stage has only the head, and
+// the first one only the embedding (Llama 3 405B, Llama Team 2024: 126 layers on 16 × 8 stages). balanced: the largest
+// stage by FLOPs (head counted) is as small as possible. list: as given; a stage of no layer and no head or embedding
+// only hands on what it gets. Throws std::invalid_argument with the reason when impossible.
 std::vector<BlockRange> split_blocks(const Model& model, const Layout& layout);
 
 }  // namespace slipway::schedules

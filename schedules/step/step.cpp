@@ -29,7 +29,8 @@ const Schedule& schedule_of(const Step& step) {
 }
 
 ScheduleShape schedule_shape(const Step& step) {
-  return {step.layout.pipeline, step.layout.chunks, micro_batches_of(step), step.slices, schedule_of(step).copies};
+  return {step.layout.pipeline, step.layout.chunks,       micro_batches_of(step),
+          step.slices,          schedule_of(step).copies, step.group};
 }
 
 ActionLists action_lists(const Step& step) {
@@ -41,6 +42,8 @@ ActionLists action_lists(const Step& step) {
 }
 
 bool uses_kfac(const Step& step) { return step.optimizer.name == "kfac"; }
+
+bool dispatches_tokens(const Step& step) { return has_experts(step.model) && dispatches(sharding_of(step.layout)); }
 
 bool joins_all_ranks(const Step& step) { return step.clip_norm > 0 || step.worker_norms; }
 

@@ -55,6 +55,7 @@ struct Step {
   // Order of the passes.
   std::string schedule = "1f1b";               // a name of all_schedules()
   int slices = 1;                              // of a sequence (TeraPipe)
+  int group = 0;                               // ScheduleShape::group
   std::shared_ptr<const ActionLists> actions;  // an imported CSV's, instead of the named schedule's
 
   // Data and numbers.
@@ -79,6 +80,9 @@ struct Step {
   // ZeRO 1, 2: a block's weights may arrive when its first forward pass of the next step needs them; else the next step
   // waits for all of its rank's.
   bool overlap_param_gather = true;
+  // Gathers and scatters of sequence parallelism are cut into as many pieces as there are tensor ranks, and each piece
+  // is sent while the product works on another (schedules/time/overlap.h). Only priced.
+  bool overlap_tensor = false;
   bool blocking_transfers = false;  // a rank goes on only after its message to another stage is sent
 };
 
@@ -95,6 +99,8 @@ ScheduleShape schedule_shape(const Step& step);
 ActionLists action_lists(const Step& step);
 // K-FAC preconditions gradients before the update: a task per stage, and inverses that stay in memory.
 bool uses_kfac(const Step& step);
+// Tokens travel to the ranks of their experts.
+bool dispatches_tokens(const Step& step);
 // The step sums a number over all ranks before it updates anything.
 bool joins_all_ranks(const Step& step);
 

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "models/training/kfac.h"
+#include "schedules/time/overlap.h"
 
 namespace slipway::schedules {
 namespace {
@@ -119,13 +120,19 @@ double seconds_before(const Work& work, const Communicator& communicator, const 
   return seconds;
 }
 
-static_assert(static_cast<std::size_t>(Axis::world) + 1 == message_axes);
+static_assert(static_cast<std::size_t>(Axis::expert_data) + 1 == message_axes);
 
 namespace {
 
 bool is_of_data_axis(const TaskGraph& graph, TaskId task) {
   const WorkKind kind = graph.work(task).kind;
   return kind == WorkKind::grad_reduce || kind == WorkKind::parameter_gather;
+}
+
+// Tokens on their way to experts and back.
+bool moves_tokens(const TaskGraph& graph, TaskId task) {
+  const Work& work = graph.work(task);
+  return work.kind == WorkKind::wire_collective && work.collective == Collective::all_to_all;
 }
 
 constexpr auto nowhere = std::numeric_limits<std::uint32_t>::max();
@@ -160,12 +167,15 @@ int messages_for(const Work& work, const LinkPath& path) {
 }
 
 // A reduction runs behind the task after the one that made its gradient; a gather behind the task before the one that
-// needs its weights. Where that task itself waits for the message, nothing runs.
+// needs its weights. Where that task itself waits for the message, nothing runs. An all-to-all of experts runs behind the
+// task after the one that made its tokens, if that is of another micro-batch, as in a pair.
 std::vector<Beside> messages_beside(const TaskGraph& graph) {
   std::vector<Beside> pairs;
   const std::vector<std::uint32_t> place = places_of(graph);
   for (TaskId message = 0; message < graph.tasks.size(); ++message) {
-    if (graph.tasks[message].communicator == none || !is_of_data_axis(graph, message)) continue;
+    if (graph.tasks[message].communicator == none) continue;
+    const bool tokens = moves_tokens(graph, message);
+    if (!tokens && !is_of_data_axis(graph, message)) continue;
     const auto before = graph.predecessors[message], after = graph.successors[message];
     const auto waits = [&](TaskId task) { return std::find(after.begin(), after.end(), task) != after.end(); };
     bool found = false;
@@ -174,9 +184,12 @@ std::vector<Beside> messages_beside(const TaskGraph& graph) {
       const auto list = graph.compute_order[graph.tasks[maker].rank];
       if (place[maker] + 1 >= list.size()) continue;
       const TaskId next = list[place[maker] + 1];
-      if (runs_passes(graph, maker) && runs_passes(graph, next) && !waits(next)) pairs.push_back({next, message});
+      const bool counts = !tokens || graph.tasks[next].micro_batch != graph.tasks[maker].micro_batch;
+      if (runs_passes(graph, maker) && runs_passes(graph, next) && !waits(next) && counts)
+        pairs.push_back({next, message});
       found = found || runs_passes(graph, maker);
     }
+    if (tokens) continue;
     for (const TaskId user : after) {
       if (found || place[user] == nowhere || place[user] == 0) continue;
       const TaskId previous = graph.compute_order[graph.tasks[user].rank][place[user] - 1];
@@ -293,9 +306,15 @@ Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
     const Work& work = graph.work(task);
     if (task.communicator != none) {
       const auto c = static_cast<std::size_t>(task.communicator);
-      durations[id] = message_seconds(as_sent(graph.step.layout, work, paths[c]),
-                                      static_cast<int>(graph.communicators[c].ranks.size()), paths[c]) +
-                      seconds_before(work, graph.communicators[c], cluster);
+      const auto members = static_cast<int>(graph.communicators[c].ranks.size());
+      durations[id] = message_seconds(as_sent(graph.step.layout, work, paths[c]), members, paths[c]);
+      if (const HidingProduct beside = product_beside(graph, work); beside.product != nullptr) {
+        const std::int32_t rank = graph.communicators[c].ranks.front();
+        const Machine& machine = cluster.groups[group_of_rank[rank]].machine;
+        const double product_s = machine.constants.whole * operator_seconds(machine, *beside.product, beside.direction);
+        durations[id] = exposed_seconds(durations[id], product_s * slowdown[rank], members);
+      }
+      durations[id] += seconds_before(work, graph.communicators[c], cluster);
       continue;
     }
     const auto group = static_cast<std::size_t>(group_of_rank[task.rank]);

@@ -38,8 +38,8 @@ double host_seconds_of_checkpoint(const Machine& machine);
 // host_seconds of any work but a segment.
 double host_seconds(WorkKind kind, int members, Axis axis, const Machine& machine);
 
-// Compute tasks and the messages of data parallelism behind which they run: such a message takes a share of its time
-// (StepConstants::exposed) from the next task of each member.
+// Compute tasks and the messages of data parallelism, or the all-to-alls of another micro-batch's tokens, behind which
+// they run: such a message takes a share of its time (StepConstants::exposed) from the next task of each member.
 struct Beside {
   TaskId task, message;
 };

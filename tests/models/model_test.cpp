@@ -179,7 +179,7 @@ TEST(Shards, OfARouterHavePartsOfItsGradientInAnyTensorGroup) {
 TEST(Shards, RefuseAVocabularyThatTheDegreeDoesNotDivideAndNameTheNumbers) {
   const Model model = llama("odd", {2, 64, 96, 8, 4, 127, 32});
   try {
-    block_shard_elements(model, 0, 2);
+    block_shard_elements(model, 0, {.tensor = 2});
     FAIL() << "accepted 127 rows on 2 ranks";
   } catch (const std::invalid_argument& error) {
     EXPECT_NE(std::string(error.what()).find("127"), std::string::npos) << error.what();

@@ -86,13 +86,12 @@ TEST(GrowthErrorsOfAFile, TheNormTestNeedsTwoDataParallelWorkers) {
   EXPECT_THAT(result.errors[0].remedy, HasSubstr("layout.data to 2 or more"));
 }
 
-TEST(GrowthErrorsOfAFile, InterleavedStepsAreWholeRoundsOfThePipeline) {
+TEST(GrowthErrorsOfAFile, StepsOfChimeraHaveAnEvenNumberOfMicroBatches) {
   ScenarioFolder folder;
   folder.write("box.yaml", test_machine());
-  // Micro-batches must come in multiples of the 2 pipeline ranks: 8 sequences.
-  const std::vector<std::string> interleaved{"schedule.name=interleaved-1f1b", "layout.chunks=2",
-                                             "training.growth.largest=60"};
-  const LoadResult result = folder.load(std::string(sound_scenario()) + training, interleaved);
+  // Two micro-batches of each of two replicas: 8 sequences.
+  const std::vector<std::string> chimera{"schedule.name=chimera", "training.growth.largest=60"};
+  const LoadResult result = folder.load(std::string(sound_scenario()) + training, chimera);
   ASSERT_EQ(result.errors.size(), 1U) << describe(result.errors);
   EXPECT_EQ(result.errors[0].key, "training.growth.largest");
   EXPECT_THAT(result.errors[0].remedy, HasSubstr("56 or 64"));

@@ -28,9 +28,10 @@ TEST(Ladder, RungsAreWholeMicroBatchesOfEveryReplica) {
   EXPECT_THAT(rungs_of(scenario_of({}), 30), ElementsAre(16, 20, 24, 28));
 }
 
-TEST(Ladder, InterleavedRungsAreWholeRoundsOfThePipeline) {
-  EXPECT_THAT(rungs_of(scenario_of({"schedule.name=interleaved-1f1b", "layout.chunks=2"}), 40),
-              ElementsAre(16, 24, 32, 40));
+TEST(Ladder, RungsOfChimeraHaveAnEvenNumberOfMicroBatchesAndThoseOfInterleavingAnyNumber) {
+  EXPECT_THAT(rungs_of(scenario_of({"schedule.name=chimera"}), 40), ElementsAre(16, 24, 32, 40));
+  EXPECT_THAT(rungs_of(scenario_of({"schedule.name=interleaved-1f1b", "layout.chunks=2"}), 30),
+              ElementsAre(16, 20, 24, 28));
 }
 
 TEST(Ladder, ALayoutThatCannotRunABatchOrTheRuleDoesNotRunTheGrowth) {

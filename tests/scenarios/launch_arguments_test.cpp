@@ -36,6 +36,22 @@ TEST(LaunchArguments, OfMegatronNameTheLayoutAndTheModel) {
   EXPECT_THAT(found.refused, IsEmpty());
 }
 
+// 16 replicas: 320 sequences are 20 micro-batches, two groups of 10; 448 are 28, of 10, 9 and 9.
+TEST(LaunchArguments, OfMegatronNameTheGroupsOfMicroBatchesAndRefuseSeveralSizes) {
+  const std::vector<std::string> keys{"layout.pipeline=8", "layout.chunks=5", "layout.data=16",
+                                      "schedule.name=interleaved-1f1b"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), keys.begin(), keys.end());
+    return launch(large, more, Trainer::megatron);
+  };
+  EXPECT_THAT(with({"schedule.group=16"}).arguments, Contains("--microbatch-group-size-per-virtual-pipeline-stage 16"));
+  EXPECT_THAT(with({}).arguments, Not(Contains(HasSubstr("--microbatch-group-size"))));
+  EXPECT_THAT(with({"schedule.global_batch=320"}).arguments,
+              Contains("--microbatch-group-size-per-virtual-pipeline-stage 10"));
+  EXPECT_THAT(with({"schedule.global_batch=448"}).refused, Contains(HasSubstr("set schedule.group")));
+  EXPECT_THAT(with({"schedule.overlap_tensor=true"}).arguments, Contains("--tp-comm-overlap"));
+}
+
 TEST(LaunchArguments, OfMegatronNameBiasesOfQueryKeyAndValueWhereTheModelHasThem) {
   const auto found = launch(large, {"model=qwen2.5-72b"}, Trainer::megatron);
   EXPECT_THAT(found.arguments, Contains("--add-qkv-bias"));

@@ -25,6 +25,18 @@ class ScenarioLoad : public testing::Test {
   ScenarioFolder folder;
 };
 
+// Megatron-LM pads GPT-2's 50,257 tokens to 50,304 with tensor 1, to 50,432 with tensor 2 (its default of 128 per rank).
+TEST_F(ScenarioLoad, PadsTheVocabularyAsMegatronDoes) {
+  for (const auto& [tensor, padded] : {std::pair{1, 50304}, {2, 50432}, {4, 50688}}) {
+    const Scenario s = loaded(folder.load(sound_scenario(), {"model.vocab=50257", "layout.vocab_multiple=128",
+                                                             "layout.tensor=" + std::to_string(tensor)}));
+    EXPECT_EQ(s.step.model->runs.front().block.vocab, padded);
+    EXPECT_EQ(s.step.model->runs.back().block.vocab, padded);
+    EXPECT_EQ(s.step.model->runs[1].block.vocab, 0);
+  }
+  EXPECT_EQ(loaded(folder.load(sound_scenario(), {"model.vocab=50258"})).step.model->runs.front().block.vocab, 50258);
+}
+
 TEST_F(ScenarioLoad, EveryKeyArrivesInItsPlace) {
   folder.write("text.txt", "To be, or not to be");
   const Scenario s = loaded(folder.load(
@@ -318,7 +330,7 @@ TEST_F(ScenarioWithExperts, NamesWhatKnowsNoExperts) {
     return describe(loaded(more).errors);
   };
   EXPECT_THAT(with({"run.optimizer=kfac", "layout.tensor=1"}), HasSubstr("K-FAC of experts is not modelled"));
-  EXPECT_THAT(with({"layout.expert=2"}), HasSubstr("expert parallelism is reserved"));
+  EXPECT_THAT(with({"layout.expert=3"}), HasSubstr("layout.expert = 3 does not divide model.experts = 8"));
 }
 
 }  // namespace

@@ -53,6 +53,18 @@ Drawn random_step(std::mt19937& random) {
                           .tied = true})
             : llama("llama",
                     {.layers = 8, .hidden = 128, .ffn = 384, .heads = 4, .kv_heads = 4, .vocab = 1024, .sequence = 64});
+    const bool experts = one_of({0, 0, 1}) == 1;
+    if (experts)
+      in.model = llama("experts", {.layers = 8,
+                                   .hidden = 128,
+                                   .ffn = 64,
+                                   .heads = 4,
+                                   .kv_heads = 4,
+                                   .vocab = 512,
+                                   .sequence = 64,
+                                   .experts = 8,
+                                   .experts_per_token = 2,
+                                   .shared_ffn = 64});
     Layout& l = in.layout;
     l.tensor = one_of({1, 2, 4}), l.context = one_of({1, 1, 2}), l.pipeline = one_of({1, 2, 4});
     if (8 % (l.tensor * l.context * l.pipeline) != 0) continue;
@@ -60,6 +72,12 @@ Drawn random_step(std::mt19937& random) {
     l.context_exchange = one_of({0, 1}) == 1 ? ContextExchange::ring : ContextExchange::all_gather;
     l.sequence_parallel = l.tensor > 1 && one_of({0, 1}) == 1;
     l.zero = l.data * l.context > 1 ? one_of({0, 1, 2, 3}) : 0;
+    if (experts) {
+      l.expert_tensor = one_of({0, 1}), l.expert = one_of({1, 2, 4, 8});
+      l.sequence_parallel = l.tensor > 1, l.zero = std::min(l.zero, 1);
+      const int cut = l.expert_tensor > 0 ? 1 : l.tensor;
+      while (l.expert > 1 && member_count(l) % (l.expert * cut) != 0) l.expert /= 2;
+    }
     in.schedule = l.pipeline == 1 ? "1f1b" : one_of({0, 1}) == 1 ? "1f1b" : "interleaved-1f1b";
     if (one_of({0, 0, 1}) == 1) in.schedule = "gpipe";
     l.chunks = in.schedule == "interleaved-1f1b" ? 2 : 1;
@@ -71,9 +89,11 @@ Drawn random_step(std::mt19937& random) {
     drawn.text = in.model->name + " " + in.schedule + " t" + std::to_string(l.tensor) + " sp" +
                  std::to_string(l.sequence_parallel) + " c" + std::to_string(l.context) +
                  (l.context_exchange == ContextExchange::ring ? " ring" : "") + " p" + std::to_string(l.pipeline) +
-                 " d" + std::to_string(l.data) + " z" + std::to_string(l.zero) + " b" + std::to_string(in.micro_batch) +
-                 " of " + std::to_string(in.global_batch) + " r" + std::to_string(static_cast<int>(in.recompute)) +
-                 " clip" + std::to_string(static_cast<int>(in.clip_norm));
+                 " d" + std::to_string(l.data) + " e" + std::to_string(l.expert) + "/" +
+                 std::to_string(l.expert_tensor) + " z" + std::to_string(l.zero) + " b" +
+                 std::to_string(in.micro_batch) + " of " + std::to_string(in.global_batch) + " r" +
+                 std::to_string(static_cast<int>(in.recompute)) + " clip" +
+                 std::to_string(static_cast<int>(in.clip_norm));
     return drawn;
   }
 }
@@ -385,7 +405,8 @@ TEST(StepEstimate, OfAPipelineWithFreeMessagesIsMicroBatchesOfTheSlowestStageAnd
     pass_s[std::clamp((op.block - 1) / 2, 0, 3)] += constants.whole * (operator_seconds(gpu, op, Direction::forward) +
                                                                        operator_seconds(gpu, op, Direction::backward));
   double elements = 0;
-  for (const int block : {0, 1, 2}) elements += static_cast<double>(block_shard_elements(step.model, block, 1, false));
+  for (const int block : {0, 1, 2})
+    elements += static_cast<double>(block_shard_elements(step.model, block, {}, false).sum());
   const double update_s = constants.whole * (constants.fixed + optimizer_seconds(gpu, elements, step.dtype));
   ASSERT_GT(pass_s[3], pass_s[0]);
   const double step_s = pass_s[0] + pass_s[1] + pass_s[2] + 8 * pass_s[3] + update_s;

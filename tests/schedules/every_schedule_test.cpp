@@ -20,9 +20,10 @@ std::vector<std::string> names() {
   return list;
 }
 
-TEST(Catalogue, HoldsTheNineSchedules) {
+TEST(Catalogue, HoldsTheFourteenSchedules) {
   EXPECT_THAT(names(), testing::IsSupersetOf({"gpipe", "1f1b", "interleaved-1f1b", "chimera", "zb-h1", "zb-h2", "zb-v",
-                                              "dualpipe-v", "terapipe"}));
+                                              "dualpipe-v", "terapipe", "1f1b-merged", "dualpipe", "looped-bfs",
+                                              "v-min", "v-half"}));
 }
 
 class EverySchedule : public CommandTest, public testing::WithParamInterface<std::string> {

@@ -85,7 +85,10 @@ void expect_sound(const Schedule& schedule, const Shape& shape) {
                            ", v = " + std::to_string(shape.chunks) + ", m = " + std::to_string(shape.micro_batches) +
                            ", slices = " + std::to_string(shape.slices) + ", data = " + std::to_string(shape.data);
   const Step input = input_of(schedule, shape);
-  const test::ReplayResult expected = test::replay_actions(action_lists(input), lengths, shape.pipeline * shape.chunks);
+  ActionLists one_by_one = action_lists(input);  // actions without messages inside do not alternate
+  for (auto& list : one_by_one)
+    for (Action& action : list) action.with_next = false;
+  const test::ReplayResult expected = test::replay_actions(one_by_one, lengths, shape.pipeline * shape.chunks);
   ASSERT_TRUE(expected.finished) << name;
   TaskGraph graph = lower(input);
   const Durations durations = durations_of_layers(graph);

@@ -82,6 +82,18 @@ Step random_step(std::mt19937& random, int ranks) {
                              .vocab = 4096,
                              .sequence = 64,
                              .tied = one_of({0, 1}) == 1});
+  const bool experts = one_of({0, 0, 1}) == 1;
+  if (experts)
+    in.model = llama("experts", {.layers = 8,
+                                 .hidden = 128,
+                                 .ffn = 64,
+                                 .heads = 8,
+                                 .kv_heads = 8,
+                                 .vocab = 4096,
+                                 .sequence = 64,
+                                 .experts = 8,
+                                 .experts_per_token = 2,
+                                 .shared_ffn = 64});
   Layout& l = in.layout;
   do {
     l.tensor = one_of({1, 2, 4, 8}), l.context = one_of({1, 1, 2, 4}), l.pipeline = one_of({1, 2, 4});
@@ -90,6 +102,12 @@ Step random_step(std::mt19937& random, int ranks) {
   l.context_exchange = one_of({0, 1}) == 1 ? ContextExchange::ring : ContextExchange::all_gather;
   l.sequence_parallel = l.tensor > 1 && one_of({0, 1}) == 1;
   l.zero = l.data * l.context > 1 ? one_of({0, 1, 2, 3}) : 0;
+  if (experts) {
+    l.expert_tensor = one_of({0, 1}), l.expert = one_of({2, 4, 8});
+    l.sequence_parallel = l.tensor > 1, l.zero = std::min(l.zero, 1);
+    const int cut = l.expert_tensor > 0 ? 1 : l.tensor;
+    while (member_count(l) % (l.expert * cut) != 0) l.expert /= 2;
+  }
   in.schedule = l.pipeline == 1 ? "1f1b" : pipelined[one_of({0, 1, 2, 3, 4, 5, 6, 7, 7})];
   l.chunks = in.schedule == "interleaved-1f1b" || in.schedule == "zb-v" || in.schedule == "dualpipe-v" ? 2 : 1;
   in.recompute = static_cast<Recompute>(one_of({0, 1, 2}));
@@ -112,8 +130,9 @@ std::string text_of(const Step& in) {
   const Layout& l = in.layout;
   return in.schedule + " t" + std::to_string(l.tensor) + " c" + std::to_string(l.context) +
          (l.context_exchange == ContextExchange::ring ? " ring" : "") + " p" + std::to_string(l.pipeline) + " d" +
-         std::to_string(l.data) + " z" + std::to_string(l.zero) + " sp" + std::to_string(l.sequence_parallel) +
-         " batch " + std::to_string(in.global_batch) + " slices " + std::to_string(in.slices) + " recompute " +
+         std::to_string(l.data) + " e" + std::to_string(l.expert) + "/" + std::to_string(l.expert_tensor) + " z" +
+         std::to_string(l.zero) + " sp" + std::to_string(l.sequence_parallel) + " batch " +
+         std::to_string(in.global_batch) + " slices " + std::to_string(in.slices) + " recompute " +
          std::to_string(static_cast<int>(in.recompute)) + (l.split == SplitKind::list ? " uneven" : "") +
          (in.model->runs.back().block.tied ? " tied" : "");
 }

@@ -37,7 +37,7 @@ struct Mistake {
 
 TEST(Rules, EachRefusesItsMistakeUnderItsKeyAndNoOther) {
   const std::vector<Mistake> mistakes{
-      {"layout.expert", "expert parallelism", [](Step& s) { s.layout.expert = 2; }},
+      {"layout.expert", "no experts to divide", [](Step& s) { s.layout.expert = 2; }},
       {"layout.sequence_parallel", "layout.tensor is 1",
        [](Step& s) { s.layout.tensor = 1, s.layout.sequence_parallel = true; }},
       {"layout.tensor", "K-FAC's factors", [](Step& s) { s.optimizer.name = "kfac"; }},
@@ -55,6 +55,15 @@ TEST(Rules, EachRefusesItsMistakeUnderItsKeyAndNoOther) {
       {"layout.context_exchange", "log-sum-exp",
        [](Step& s) { s.layout.context_exchange = ContextExchange::ring, s.kernels = Kernels::torch; }},
       {"layout.pipeline", "more than the model's 8", [](Step& s) { s.layout.pipeline = 16; }},
+      {"layout.split", "negative number of layers",
+       [](Step& s) {
+         s.layout.split = SplitKind::list, s.layout.split_list = {9, -1};
+       }},
+      {"schedule.overlap_tensor", "all-reduces",
+       [](Step& s) { s.overlap_tensor = true, s.layout.sequence_parallel = false; }},
+      {"schedule.group", "has no groups", [](Step& s) { s.group = 4; }},
+      {"schedule.name", "less than layout.pipeline = 2",
+       [](Step& s) { s.schedule = "interleaved-1f1b", s.layout.chunks = 2, s.group = 1; }},
       {"layout.split", "3 numbers for 2 stages",
        [](Step& s) {
          s.layout.split = SplitKind::list, s.layout.split_list = {4, 3, 1};

@@ -56,20 +56,37 @@ TEST(ScheduleCsv, ReadsWhatASpreadsheetMarkedAsUtf8) {
             read("0F0,0B0\n"));
 }
 
-TEST(ScheduleCsv, RefusesCommunicationCellsByNameAndPlace) {
-  const std::string error = error_of("0F0,0SEND_F0\n1RECV_F0,1F0\n");
-  EXPECT_NE(error.find("own.csv:1: cell 2 '0SEND_F0'"), std::string::npos) << error;
-  EXPECT_NE(error.find("compute_only"), std::string::npos) << error;
-  for (const std::string cell : {"1RECV_B3", "0UNSHARD", "0RESHARD", "0REDUCE_GRAD"}) {
-    EXPECT_NE(error_of(cell).find("communication"), std::string::npos) << cell;
-  }
+TEST(ScheduleCsv, ReadsPairsAndDropsCommunicationThatFits) {
+  const ActionLists lists = read(
+      "0UNSHARD,0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,(0F2;0B0)OVERLAP_F_B,0SEND_F2,0B1,0B2,0REDUCE_GRAD,0RESHARD\n"
+      "1RECV_F0,1F0,1B0,1SEND_B0,1F1,1B1,1F2,1B2\n");
+  ASSERT_EQ(lists[0].size(), 6U);
+  EXPECT_EQ(lists[0][2], (Action{Pass::forward, 0, 2, 0, true}));
+  EXPECT_EQ(lists[0][3], (Action{Pass::backward, 0, 0}));
+  std::ostringstream out;
+  write_schedule_csv(out, lists);
+  EXPECT_NE(out.str().find("0F1,(0F2;0B0)OVERLAP_F_B,0B1"), std::string::npos) << out.str();
+}
+
+TEST(ScheduleCsv, RefusesCommunicationThatDoesNotFitThePassesByPlace) {
+  const std::string error = error_of("0SEND_F0,0F0,0B0\n1RECV_F0,1F0,1B0\n");
+  EXPECT_NE(error.find("own.csv:1: cell 1 '0SEND_F0' sends what no pass before it"), std::string::npos) << error;
+  EXPECT_NE(error_of("0F0,0B0\n1F0,1RECV_F0,1B0\n").find("own.csv:2: cell 2 '1RECV_F0' receives"), std::string::npos);
+  EXPECT_NE(error_of("0F0,0REDUCE_GRAD,0B0\n").find("move it behind the last backward"), std::string::npos);
+  EXPECT_NE(error_of("0F0,0F1,0B0,0REDUCE_GRAD,0B1\n").find("before the last backward"), std::string::npos);
+}
+
+TEST(ScheduleCsv, RefusesPairsThatAreNone) {
+  for (const std::string cell :
+       {"(0F1;0F0)OVERLAP_F_B", "(0F0;0B0)OVERLAP_F_B", "(0F1)OVERLAP_F_B", "(0F1;0B0)", "(0F1;0W0)OVERLAP_F_B"})
+    EXPECT_NE(error_of("0F0," + cell).find("own.csv:1: cell 2 '" + cell + "' is not a pair"), std::string::npos)
+        << error_of("0F0," + cell);
 }
 
 TEST(ScheduleCsv, RefusesWhatIsNoAction) {
   for (const std::string cell : {"F0", "0F", "0X1", "-1F0", "0F1x", "0F99999999999"}) {
     EXPECT_NE(error_of("0F0," + cell).find("own.csv:1: cell 2 '" + cell + "'"), std::string::npos) << error_of(cell);
   }
-  EXPECT_NE(error_of("(0F1;1B0)OVERLAP_F_B").find("two cells"), std::string::npos);
   EXPECT_NE(error_of("").find("empty"), std::string::npos);
 }
 

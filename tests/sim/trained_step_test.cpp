@@ -64,7 +64,7 @@ Cluster trained_cluster(const Hardware& hardware) {
 }
 
 struct Axes {
-  int tensor, context, pipeline, data;
+  int tensor, context, pipeline, data, expert = 1;
 };
 
 Step step_of(const Axes& axes) {
@@ -73,6 +73,20 @@ Step step_of(const Axes& axes) {
       llama("llama", {.layers = 8, .hidden = 128, .ffn = 384, .heads = 8, .kv_heads = 8, .vocab = 512, .sequence = 64});
   in.layout.tensor = axes.tensor, in.layout.context = axes.context;
   in.layout.pipeline = axes.pipeline, in.layout.data = axes.data;
+  if (axes.expert > 1) {
+    in.model = llama("experts", {.layers = 8,
+                                 .hidden = 128,
+                                 .ffn = 64,
+                                 .heads = 8,
+                                 .kv_heads = 8,
+                                 .vocab = 512,
+                                 .sequence = 64,
+                                 .experts = 8,
+                                 .experts_per_token = 2,
+                                 .shared_ffn = 64});
+    in.layout.expert = axes.expert, in.layout.expert_tensor = 1;
+    in.layout.sequence_parallel = axes.tensor > 1;
+  }
   in.global_batch = axes.data * axes.pipeline * 2;
   return in;
 }
@@ -96,15 +110,17 @@ constexpr double fast_host = 1e-9, even_host = 1e-5, slow_host = 1e-3;  // secon
 TEST(TrainedStep, HasTheDatesOfTheReplayWhereNothingContends) {
   int steps = 0, by_host = 0;
   for (const double host : {0.0, fast_host, even_host, slow_host})
-    for (const auto& axes : {Axes{4, 1, 4, 1}, Axes{2, 1, 2, 4}, Axes{2, 2, 2, 2}, Axes{1, 4, 1, 4}, Axes{1, 1, 4, 4}})
+    for (const auto& axes : {Axes{4, 1, 4, 1}, Axes{2, 1, 2, 4}, Axes{2, 2, 2, 2}, Axes{1, 4, 1, 4}, Axes{1, 1, 4, 4},
+                             Axes{2, 1, 2, 4, 4}, Axes{1, 1, 1, 16, 8}})
       for (const int zero : {0, 1, 2, 3})
         for (const char* schedule : {"1f1b", "interleaved-1f1b", "zb-h1"}) {
           Step in = step_of(axes);
           if (axes.pipeline == 1 && std::string(schedule) != "1f1b") continue;
           if (zero > 0 && axes.data * axes.context == 1) continue;
+          if (zero > 1 && axes.expert > 1) continue;
           in.schedule = schedule, in.layout.zero = zero;
           in.layout.chunks = in.schedule == "interleaved-1f1b" ? 2 : 1;
-          in.layout.sequence_parallel = axes.tensor > 1 && zero % 2 == 0;
+          in.layout.sequence_parallel = axes.tensor > 1 && (axes.expert > 1 || zero % 2 == 0);
           in.clip_norm = zero % 2;
           TrainerFacts trainer;
           trainer.all_reduces_gradients = zero == 2;

@@ -69,6 +69,8 @@ inline const Trained& one_process(Step input) {
   static std::mutex training;
   input.layout = Layout{};
   input.schedule = "1f1b";
+  input.actions = nullptr;
+  input.micro_batch = 1;
   input.slices = 1;
   input.recompute = Recompute::none;
   const std::string key = input.model->name + std::to_string(layer_count(input.model)) +

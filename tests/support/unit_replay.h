@@ -31,7 +31,8 @@ struct ReplayResult {
                                     // largest
 };
 
-// Sweeps over time steps: at each time, every idle rank starts its next action if its inputs exist.
+// Sweeps over time steps: at each time, every idle rank starts its next action if its inputs exist. A pair
+// (Action::with_next) is one action that takes the time of both and ends both.
 // `parts`: stages of one copy of the model; 0: all named stages are one copy.
 inline ReplayResult replay_actions(const ActionLists& lists, PassTimes length, int parts = 0) {
   using Key = std::tuple<char, int, int, int>;  // F or G (gradient handed on), stage, micro-batch, slice
@@ -59,30 +60,35 @@ inline ReplayResult replay_actions(const ActionLists& lists, PassTimes length, i
     ++idle_for;
     for (std::size_t r = 0; r < lists.size(); ++r) {
       if (free[r] > now || next[r] == lists[r].size()) continue;
-      const Action& a = lists[r][next[r]];
-      const int m = a.micro_batch;
-      bool ready = false;
-      if (a.pass == Pass::forward) {
-        ready = (a.stage % parts == 0 || is_over('F', a.stage - 1, m, a.slice)) &&
-                (a.slice == 0 || is_over('F', a.stage, m, a.slice - 1));
-      } else if (a.pass == Pass::weight_grad) {
-        ready = is_over('G', a.stage, m, a.slice);
-      } else {
-        ready = is_over('F', a.stage, m, a.slice) &&
-                (a.stage % parts + 1 == parts || is_over('G', a.stage + 1, m, a.slice)) &&
-                (a.slice == last_slice || is_over('G', a.stage, m, a.slice + 1));
-      }
-      if (!ready) continue;
+      const auto is_ready = [&](const Action& a) {
+        const int m = a.micro_batch;
+        if (a.pass == Pass::forward)
+          return (a.stage % parts == 0 || is_over('F', a.stage - 1, m, a.slice)) &&
+                 (a.slice == 0 || is_over('F', a.stage, m, a.slice - 1));
+        if (a.pass == Pass::weight_grad) return is_over('G', a.stage, m, a.slice);
+        return is_over('F', a.stage, m, a.slice) &&
+               (a.stage % parts + 1 == parts || is_over('G', a.stage + 1, m, a.slice)) &&
+               (a.slice == last_slice || is_over('G', a.stage, m, a.slice + 1));
+      };
+      const std::size_t cell = lists[r][next[r]].with_next ? 2 : 1;
+      const auto begin = lists[r].begin() + static_cast<std::ptrdiff_t>(next[r]);
+      const auto end = begin + static_cast<std::ptrdiff_t>(cell);
+      if (!std::all_of(begin, end, is_ready)) continue;
       if (first[r] < 0) first[r] = now;
-      free[r] = now + length.of(a.pass);
-      if (a.pass != Pass::weight_grad) over[{a.pass == Pass::forward ? 'F' : 'G', a.stage, m, a.slice}] = free[r];
-      result.busy[r] += length.of(a.pass);
+      free[r] = now;
+      for (auto each = begin; each != end; ++each) free[r] += length.of(each->pass);
+      for (auto each = begin; each != end; ++each) {
+        const Action& a = *each;
+        if (a.pass != Pass::weight_grad)
+          over[{a.pass == Pass::forward ? 'F' : 'G', a.stage, a.micro_batch, a.slice}] = free[r];
+        result.busy[r] += length.of(a.pass);
+        in_flight[r] += a.pass == Pass::forward ? 1 : a.pass == Pass::input_grad ? 0 : -1;
+        result.most_in_flight[r] = std::max(result.most_in_flight[r], in_flight[r]);
+      }
       result.idle[r] = free[r] - first[r] - result.busy[r];
       result.makespan = std::max(result.makespan, free[r]);
-      in_flight[r] += a.pass == Pass::forward ? 1 : a.pass == Pass::input_grad ? 0 : -1;
-      result.most_in_flight[r] = std::max(result.most_in_flight[r], in_flight[r]);
-      ++next[r];
-      --left;
+      next[r] += cell;
+      left -= cell;
       idle_for = 0;
     }
     if (idle_for > 2 * length.longest() + 2) return {false, now, {}, {}, {}};

@@ -1,0 +1,23 @@
+// A pair of a forward and a backward (Action::with_next) in the order of its rank's compute lane.
+//
+//   one after the other   F.attn   F.mlp   B.mlp   B.attn            the lane waits for each all-to-all
+//                               a2a     a2a     a2a
+//   as a pair             F.attn  B.mlp  F.mlp  B.attn               each runs while the other micro-batch computes
+//                               a2a    a2a    a2a
+//
+// Only the order of the compute lane changes; what each segment needs stays. Of n and k segments those of the longer list
+// are spread evenly over those of the shorter one, the forward's first where both would be at the same place. Without
+// messages inside the actions each is one segment, and a pair is a forward followed by its backward.
+// DeepSeek-AI 2024 (DualPipe, section 3.2.1) and Megatron-Core's overlap_moe_expert_parallel_comm order layers so.
+// Guarded by tests/schedules/pairs_test.cpp and, executed, tests/exec/execute_pairs_test.cpp.
+#pragma once
+
+#include "schedules/lower/lowering_state.h"
+
+namespace slipway::schedules {
+
+// Requires that the tasks of each list in `placed` are in the order of their actions, and that both actions of a pair
+// have one index.
+void interleave_pairs(LoweringState& state);
+
+}  // namespace slipway::schedules

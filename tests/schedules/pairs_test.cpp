@@ -1,0 +1,204 @@
+// Pairs of a forward and a backward: the order of the compute lane, what it hides, and what it leaves as it was.
+#include "schedules/lower/pairs.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "schedules/bound/estimate.h"
+#include "schedules/check/check.h"
+#include "schedules/memory/memory_timeline.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/metrics.h"
+#include "sim/simulate.h"
+#include "tests/support/round_gpu.h"
+
+namespace slipway::test {
+namespace {
+
+// Two nodes of four GPUs; all-to-alls between the nodes are slow.
+Cluster two_nodes() {
+  Cluster cluster;
+  cluster.name = "two nodes";
+  cluster.groups = {{round_gpu(), 2, 4}};
+  cluster.fabrics = default_fabrics(cluster.groups);
+  return cluster;
+}
+
+// One layer per stage, experts divided among all replicas.
+Step with_experts(const std::string& schedule, int pipeline, int chunks, int data, int micro_batches) {
+  Step step;
+  step.model = llama("experts", {.layers = std::int64_t{pipeline} * chunks,
+                                 .hidden = 256,
+                                 .ffn = 512,
+                                 .heads = 4,
+                                 .kv_heads = 4,
+                                 .vocab = 256,
+                                 .sequence = 256,
+                                 .experts = 8,
+                                 .experts_per_token = 2});
+  step.layout = {.pipeline = pipeline, .chunks = chunks, .data = data, .expert = data};
+  step.schedule = schedule;
+  step.global_batch = std::int64_t{data} * micro_batches;
+  return step;
+}
+
+TaskGraph lowered(const Step& step) {
+  TaskGraph graph = lower(step);
+  set_global_order(graph, Durations(std::vector<double>(graph.tasks.size(), 1.0)));
+  return graph;
+}
+
+std::vector<std::string> compute_labels(const TaskGraph& graph, int rank) {
+  std::vector<std::string> labels;
+  for (const TaskId task : graph.compute_order[rank]) labels.push_back(label_of(graph, task));
+  return labels;
+}
+
+TEST(Pairs, AlternateTheSegmentsOfTheForwardAndTheBackward) {
+  const TaskGraph graph = lowered(with_experts("1f1b-merged", 1, 1, 2, 4));
+  std::string passes;  // of the second pair
+  for (const std::string& label : compute_labels(graph, 0))
+    if (label.starts_with("0F2") || label.starts_with("0B1")) passes += label[1];
+  EXPECT_EQ(passes, "FBFBFB");
+}
+
+TEST(Pairs, ChangeNeitherTasksNorWhatTheyNeed) {
+  for (const char* schedule : {"1f1b-merged", "dualpipe-v", "dualpipe"}) {
+    Step step = with_experts(schedule, 2, std::string(schedule) == "dualpipe" ? 1 : 2, 2, 8);
+    const ActionLists pairs = action_lists(step);
+    ASSERT_TRUE(has_pairs(pairs));
+    const TaskGraph merged = lowered(step);
+    ActionLists singles = pairs;
+    for (auto& list : singles)
+      for (Action& action : list) action.with_next = false;
+    step.actions = std::make_shared<const ActionLists>(singles);
+    const TaskGraph one_by_one = lowered(step);
+    const auto needs = [](const TaskGraph& graph) {
+      std::set<std::pair<std::string, std::string>> edges;
+      for (TaskId task = 0; task < graph.tasks.size(); ++task)
+        for (const BufferId in : graph.inputs[task])
+          if (const auto writer = graph.writer(in)) {
+            const auto text = [&](TaskId id) {
+              return std::to_string(members_of(graph, id)[0]) + " " + label_of(graph, id);
+            };
+            edges.emplace(text(*writer), text(task));
+          }
+      return edges;
+    };
+    EXPECT_EQ(needs(merged), needs(one_by_one)) << schedule;
+    EXPECT_NE(compute_labels(merged, 0), compute_labels(one_by_one, 0)) << schedule;
+    EXPECT_TRUE(check_graph(merged).empty()) << schedule;
+  }
+}
+
+double step_time(const Step& step, const Cluster& cluster) {
+  TaskGraph graph = lower(step);
+  const Durations durations = order_and_price(graph, cluster);
+  return step_time_of(graph, simulate(graph, cluster, durations, {}).timeline);
+}
+
+double compute_time(const Step& step, const Cluster& cluster) {
+  TaskGraph graph = lower(step);
+  const Durations durations = order_and_price(graph, cluster);
+  double seconds = 0;
+  for (const TaskId task : graph.compute_order[0]) seconds += durations[task];
+  return seconds;
+}
+
+// Megatron-Core's purpose: what 1F1B exposes of its all-to-alls, pairs hide behind the other micro-batch's compute.
+TEST(Pairs, HideAllToAllsBehindTheComputeOfTheOtherMicroBatch) {
+  Cluster cluster = two_nodes();
+  for (Fabric& fabric : cluster.fabrics) fabric.bandwidth *= 4;
+  const Step plain = with_experts("1f1b", 1, 1, 8, 16), merged = with_experts("1f1b-merged", 1, 1, 8, 16);
+  const double compute = compute_time(plain, cluster);
+  const double exposed = step_time(plain, cluster) - compute, exposed_in_pairs = step_time(merged, cluster) - compute;
+  ASSERT_GT(exposed, 0.1 * compute) << "nothing to hide: a weak test";
+  EXPECT_LT(exposed_in_pairs, 0.5 * exposed);
+}
+
+// A product beside a message loses the share of its time that is fitted for messages of data parallelism.
+TEST(Pairs, SlowTheProductsThatRunBesideAnotherMicroBatchsTokens) {
+  for (const auto& [schedule, any] : {std::pair{"1f1b", false}, std::pair{"1f1b-merged", true}}) {
+    Step step = with_experts(schedule, 1, 1, 8, 8);
+    step.overlap_grad_reduce = false;
+    TaskGraph graph = lowered(step);
+    int beside = 0;
+    for (const auto& [task, message] : messages_beside(graph)) {
+      if (graph.work(message).collective != Collective::all_to_all) continue;
+      EXPECT_NE(graph.tasks[task].micro_batch, graph.tasks[message].micro_batch);
+      ++beside;
+    }
+    EXPECT_EQ(beside > 0, any) << schedule;
+  }
+}
+
+TEST(Pairs, WithoutMessagesInsideAreOneAfterTheOther) {
+  Step step = with_experts("1f1b-merged", 1, 1, 1, 4);
+  const auto labels = compute_labels(lowered(step), 0);
+  EXPECT_EQ((std::vector<std::string>(labels.begin(), labels.begin() + 6)),
+            (std::vector<std::string>{"0F0", "0F1", "0B0", "0F2", "0B1", "0F3"}));
+}
+
+TEST(Pairs, AndUnevenGroupsAndEmptyStagesHaveBoundsBelowTheSimulation) {
+  const Cluster cluster = two_nodes();
+  constexpr double rounding = 1 + 1e-9;
+  struct Drawn {
+    const char* schedule;
+    int chunks;
+    std::vector<int> split;
+  };
+  for (const auto& [schedule, chunks, split] :
+       {Drawn{"1f1b-merged", 1, {}}, Drawn{"1f1b-merged", 2, {}}, Drawn{"dualpipe-v", 2, {}}, Drawn{"dualpipe", 1, {}},
+        Drawn{"interleaved-1f1b", 2, {}}, Drawn{"looped-bfs", 2, {}}, Drawn{"v-min", 2, {}}, Drawn{"v-half", 2, {}},
+        Drawn{"1f1b", 1, {1, 3}}, Drawn{"1f1b", 1, {4, 0}}, Drawn{"interleaved-1f1b", 2, {2, 0, 0, 2}},
+        Drawn{"zb-v", 2, {2, 0, 0, 2}}, Drawn{"zb-v", 2, {0, 4, 0, 0}}})
+    for (const int tensor : {1, 2})
+      for (const int micro_batches : {2, 6, 8, 14})
+        for (const bool experts : {false, true})
+          for (const bool blocking : {false, true}) {
+            Step step = with_experts(schedule, 2, chunks, 4 / tensor, micro_batches);
+            step.layout.tensor = tensor, step.layout.sequence_parallel = tensor > 1;
+            if (!experts) {
+              step.model = llama(
+                  "dense",
+                  {.layers = 4, .hidden = 128, .ffn = 384, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 128});
+              step.layout.expert = 1;
+            } else {
+              step.model = llama("experts", {.layers = 4,
+                                             .hidden = 128,
+                                             .ffn = 64,
+                                             .heads = 4,
+                                             .kv_heads = 4,
+                                             .vocab = 256,
+                                             .sequence = 128,
+                                             .experts = 8,
+                                             .experts_per_token = 2});
+            }
+            step.blocking_transfers = blocking;
+            if (!split.empty()) step.layout.split = SplitKind::list, step.layout.split_list = split;
+            TaskGraph graph = lower(step);
+            EXPECT_TRUE([&] {
+              set_global_order(graph, durations_of(graph, cluster));
+              return check_graph(graph).empty();
+            }());
+            const Durations durations = order_and_price(graph, cluster);
+            const Timeline timeline = simulate(graph, cluster, durations, {}).timeline;
+            StepEstimator estimator(step, cluster);
+            const StepEstimate estimate = estimator.estimate(step);
+            const std::string text = std::string(schedule) + " v" + std::to_string(chunks) + " t" +
+                                     std::to_string(tensor) + " m" + std::to_string(micro_batches) +
+                                     (experts ? " experts" : "") + (blocking ? " blocking" : "") +
+                                     (split.empty() ? "" : " split " + std::to_string(split.front()));
+            EXPECT_LE(estimate.bound_s, step_time_of(graph, timeline) * rounding) << text;
+            EXPECT_LE(estimator.passes_bound(step), step_time_of(graph, timeline) * rounding) << text;
+            EXPECT_GT(estimate.bound_s, 0) << text;
+            double fullest = 0;
+            for (const RankMemory& rank : memory_timeline(graph, timeline)) fullest = std::max(fullest, rank.peak);
+            EXPECT_LE(estimate.memory_bytes, fullest * rounding) << text;
+          }
+}
+
+}  // namespace
+}  // namespace slipway::test
