@@ -199,7 +199,8 @@ class BlockWriter {
     if (t > 1)
       communicate("rs_experts", Axis::expert_tensor, wire_branch, Collective::reduce_scatter, Collective::all_gather,
                   sent * t);
-    if (e > 1) communicate("combine_rows", Axis::expert, wire_branch, Collective::all_to_all, Collective::all_to_all, sent);
+    if (e > 1)
+      communicate("combine_rows", Axis::expert, wire_branch, Collective::all_to_all, Collective::all_to_all, sent);
     end_experts();
   }
 

@@ -68,10 +68,10 @@ enum class OpKind : std::uint8_t {
   attention,       // softmax(q·kᵀ)·v
   ring_attention,  // one round: this rank's queries on the present block of keys and values
   out_projection,
-  route,           // experts: router's projection, top-k, and a row for each token and expert of its, sorted by expert
-  add,             // residual += branch (+ bias of the projection before it)
-  up,              // packed gate and up (SwiGLU) or up (GELU); of all experts at once
-  activation,      // silu(gate)·up, or gelu
+  route,       // experts: router's projection, top-k, and a row for each token and expert of its, sorted by expert
+  add,         // residual += branch (+ bias of the projection before it)
+  up,          // packed gate and up (SwiGLU) or up (GELU); of all experts at once
+  activation,  // silu(gate)·up, or gelu
   down,
   share,           // wire_shared = branch: the input of the shared experts
   combine,         // experts: the weighted sum of a token's rows, and of the shared experts' result
@@ -102,7 +102,17 @@ inline constexpr std::array collective_names{Named{Collective::none, "none"},
 constexpr const char* name_of(Collective collective) { return name_in(collective_names, collective); }
 
 // The last three: ranks that divide experts, that cut each of them, that hold the same ones.
-enum class Axis : std::uint8_t { tensor, context, data, pipeline, embedding, world, expert, expert_tensor, expert_data };
+enum class Axis : std::uint8_t {
+  tensor,
+  context,
+  data,
+  pipeline,
+  embedding,
+  world,
+  expert,
+  expert_tensor,
+  expert_data
+};
 
 struct Operator {
   OpKind kind = OpKind::norm;

@@ -20,8 +20,8 @@ struct Sharding {
   bool sequence_parallel = false;  // norms and residual are sharded over the sequence inside the tensor group
   int context = 1;                 // c: context parallel degree
   ContextExchange exchange = ContextExchange::all_gather;  // of keys and values, with context > 1
-  int expert = 1;         // e: ranks that divide the experts of a block among them
-  int expert_tensor = 0;  // ranks that cut each expert's matrices; 0: tensor
+  int expert = 1;                                          // e: ranks that divide the experts of a block among them
+  int expert_tensor = 0;                                   // ranks that cut each expert's matrices; 0: tensor
   bool operator==(const Sharding&) const = default;
 };
 

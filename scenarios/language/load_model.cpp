@@ -125,8 +125,7 @@ void check_experts(Settings& settings, const ModelFields& fields) {
 void check_size(Settings& settings, const ModelFields& fields) {
   constexpr double most = 9e16;
   const auto n = [&](const char* name) { return static_cast<double>(whole(fields, name)); };
-  const double mlps =
-      3 * n("layers") * n("hidden") * (n("ffn") * std::max(1.0, n("experts")) + n("shared_ffn"));
+  const double mlps = 3 * n("layers") * n("hidden") * (n("ffn") * std::max(1.0, n("experts")) + n("shared_ffn"));
   if (mlps > most)
     settings.refuse("model",
                     "its MLPs have " + number_text(mlps) + " parameters, more than can be counted; allowed: up to 9e16",
@@ -178,10 +177,10 @@ Model model_from(const ModelFields& fields) {
   if (fields.family == "bert")
     return bert(fields.name, {n("layers"), n("hidden"), n("ffn"), n("heads"), n("vocab"), n("max_positions"),
                               n("token_types"), n("sequence"), tied, epsilon});
-  return llama(fields.name, {n("layers"), n("hidden"), n("ffn"), n("heads"), n("kv_heads"), n("vocab"), n("sequence"),
-                             tied, fields.numbers.find("rope_theta")->second, epsilon, n("head_dim"),
-                             n("qkv_bias") != 0, n("qk_norm") != 0, n("experts"), n("experts_per_token"),
-                             n("shared_ffn")});
+  return llama(fields.name,
+               {n("layers"), n("hidden"), n("ffn"), n("heads"), n("kv_heads"), n("vocab"), n("sequence"), tied,
+                fields.numbers.find("rope_theta")->second, epsilon, n("head_dim"), n("qkv_bias") != 0,
+                n("qk_norm") != 0, n("experts"), n("experts_per_token"), n("shared_ffn")});
 }
 
 std::vector<Key> library_table() {

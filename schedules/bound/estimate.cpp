@@ -708,9 +708,8 @@ StepEndSeconds split_end(Parts& parts, const Step& step, const StageCosts& costs
   end.optimizer = whole * machine.constants.fixed;
   for (int stage = 0; stage < use.placement.stages(); ++stage)
     if (use.placement.rank[stage] == q)
-      end.optimizer +=
-          overhead_of(machine) +
-          whole * optimizer_seconds(machine, shard_of(costs.elements[stage], layout), step.dtype);
+      end.optimizer += overhead_of(machine) +
+                       whole * optimizer_seconds(machine, shard_of(costs.elements[stage], layout), step.dtype);
   if (reduces) end.data = exposed_reduction(parts, step, costs, q, Pass::weight_grad);
   return end;
 }

@@ -172,8 +172,7 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
       const double gradients = dense * bytes_of(base.gradient_dtype);
       of.all_reduce = data_seconds(WorkKind::grad_reduce, Collective::all_reduce, gradients);
       of.reduce_scatter = data_seconds(WorkKind::grad_reduce, Collective::reduce_scatter, gradients);
-      of.gather =
-          data_seconds(WorkKind::parameter_gather, Collective::all_gather, dense * bytes_of(base.dtype));
+      of.gather = data_seconds(WorkKind::parameter_gather, Collective::all_gather, dense * bytes_of(base.dtype));
     }
   }
   for (std::size_t s = 0; s < stages.size(); ++s) {

@@ -37,10 +37,10 @@ struct StageCosts {
   // Per stage, part of backward_s: recomputation of the last block needs no gradient, so it may run before the next
   // stage's gradient arrives.
   std::vector<double> early_s;
-  std::vector<double> weight_s;    // per stage, part of backward_s: the weight gradients
-  std::vector<double> kept_bytes;  // per stage, of one micro-batch
+  std::vector<double> weight_s;         // per stage, part of backward_s: the weight gradients
+  std::vector<double> kept_bytes;       // per stage, of one micro-batch
   std::vector<BlockElements> elements;  // per stage: parameters of a rank
-  std::vector<double> passes_s;    // per stage: compute of a forward and its backward
+  std::vector<double> passes_s;         // per stage: compute of a forward and its backward
   // Per pipeline rank: of one micro-batch through all its stages.
   std::vector<double> compute_s, tensor_s, context_s;
   // Seconds per pipeline rank that is the first of its like (Wiring::alike), and per block run: collectives within one

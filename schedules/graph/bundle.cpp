@@ -18,9 +18,9 @@ void fields(auto& a, Is<BlockRun> auto& run) {
   auto& b = run.block;
   a.line("block");
   a(run.count, b.kind, b.hidden, b.ffn, b.experts, b.experts_per_token, b.shared_ffn, b.scores, b.normalises_scores,
-    b.score_scale, b.expert_groups, b.groups_per_token, b.heads, b.kv_heads, b.head_dim, b.vocab,
-    b.max_positions, b.token_types, b.norm, b.mlp, b.positions, b.causal, b.bias, b.qkv_bias, b.qk_norm, b.post_norm,
-    b.tied, b.rope_theta, b.norm_epsilon);
+    b.score_scale, b.expert_groups, b.groups_per_token, b.heads, b.kv_heads, b.head_dim, b.vocab, b.max_positions,
+    b.token_types, b.norm, b.mlp, b.positions, b.causal, b.bias, b.qkv_bias, b.qk_norm, b.post_norm, b.tied,
+    b.rope_theta, b.norm_epsilon);
 }
 
 void fields(auto& a, Is<Layout> auto& l) {

@@ -27,9 +27,7 @@ bool goes_one_way(const TaskGraph& graph, const Task& task) {
   return task.kind == TaskKind::transfer || graph.work(task).collective == Collective::send;
 }
 
-bool runs_experts(const Operator& op) {
-  return (op.kind == OpKind::up || op.kind == OpKind::down) && op.experts > 0;
-}
+bool runs_experts(const Operator& op) { return (op.kind == OpKind::up || op.kind == OpKind::down) && op.experts > 0; }
 
 bool is_recomputed(Recompute recompute, const Block& block) {
   return recompute == Recompute::full && block.kind == BlockKind::transformer;

@@ -141,7 +141,8 @@ StaticBytes static_bytes_of(const BlockElements& held, const Layout& layout, Dty
   const StaticBytes bytes = static_bytes(static_cast<double>(held.dense), shards, layout.zero, dtype, gradient_dtype);
   if (held.experts == 0) return bytes;
   const double expert_shards = static_cast<double>(expert_data_of(layout)) * copies;
-  const StaticBytes more = static_bytes(static_cast<double>(held.experts), expert_shards, layout.zero, dtype, gradient_dtype);
+  const StaticBytes more =
+      static_bytes(static_cast<double>(held.experts), expert_shards, layout.zero, dtype, gradient_dtype);
   return {bytes.weights + more.weights, bytes.gradients + more.gradients, bytes.optimizer + more.optimizer};
 }
 

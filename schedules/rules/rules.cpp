@@ -205,7 +205,8 @@ void dispatched_tokens_are_those_of_one_rank(const Step& step, Findings& found) 
   const Layout& layout = step.layout;
   if (!dispatches_tokens(step) || layout.tensor == 1 || layout.sequence_parallel) return;
   found.refuse("layout.sequence_parallel", [] {
-    return Text{"where tokens travel to experts, each tensor rank routes its own ones", "true with layout.tensor above 1",
+    return Text{"where tokens travel to experts, each tensor rank routes its own ones",
+                "true with layout.tensor above 1",
                 "turn sequence_parallel on, or set layout.expert to 1 and leave layout.expert_tensor out"};
   });
 }
