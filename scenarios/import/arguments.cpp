@@ -25,7 +25,9 @@ std::string with_dashes(std::string name) {
 // Megatron-LM's names have dashes, torchtitan's a dot and underscores.
 std::string argument_name(std::string word) {
   word.erase(0, word.find_first_not_of('-'));
-  return word.find('.') == std::string::npos ? with_dashes(std::move(word)) : word;
+  if (word.find('.') == std::string::npos) return with_dashes(std::move(word));
+  std::replace(word.begin(), word.end(), '-', '_');
+  return word;
 }
 
 // "[attn moe_router]", of a YAML that writes Python's lists.

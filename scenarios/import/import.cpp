@@ -21,9 +21,7 @@ const Row* row_of(std::span<const Row> table, std::string_view argument) {
   return row == table.end() ? nullptr : &*row;
 }
 
-std::string without_remedy(std::string_view argument) {
-  return fmt::format("leave it out of the training, or import without it: --without {}", argument);
-}
+std::string without(std::string_view argument) { return fmt::format("import without it: --without {}", argument); }
 
 // The same argument twice is a contradiction, unless the values are the same.
 std::vector<Argument> each_once(std::vector<Argument> list, Defects& defects) {
@@ -113,14 +111,12 @@ void Import::set_value(const std::string& key, Value value, std::string_view arg
   const std::string wrong =
       known == nullptr ? "it is not modelled yet (the key would be " + key + ")" : wrong_with(*known, value);
   if (!wrong.empty()) {
-    if (!nearest.empty() && find(argument) != nullptr)
-      note(NoteKind::nearest, find(argument)->text(), std::string(nearest));
-    else if (!nearest.empty())
-      note(NoteKind::nearest, key, std::string(nearest));
+    if (!nearest.empty())
+      note(NoteKind::nearest, find(argument) != nullptr ? find(argument)->text() : key, std::string(nearest));
+    else if (known == nullptr)
+      not_modelled(argument, wrong);
     else
-      refuse(argument, known == nullptr ? wrong : key + ": " + wrong + "; allowed: " + allowed_by(*known),
-             known == nullptr ? without_remedy(argument)
-                              : "correct it, or import without it: --without " + std::string(argument));
+      refuse(argument, key + ": " + wrong + "; allowed: " + allowed_by(*known), "correct it, or " + without(argument));
     return;
   }
   Value* map = &document_;
@@ -187,6 +183,14 @@ void Import::refuse(std::string_view argument, const std::string& message, const
                       name, message, remedy});
 }
 
+void Import::not_modelled(std::string_view argument, const std::string& message) {
+  const Argument* found = find(argument);
+  if (choices_.without.contains("all"))
+    note(NoteKind::left_out, found != nullptr ? found->text() : std::string(argument), message);
+  else
+    refuse(argument, message, without(argument));
+}
+
 const std::string& Import::argument_of(const std::string& key) const {
   static const std::string nobody;
   const auto found = said_by_.find(key);
@@ -206,7 +210,7 @@ void Import::apply(const Row& row, const Argument& argument) {
     case Effect::near:
       return note(NoteKind::nearest, shown, std::string(row.words));
     case Effect::refused:
-      return refuse(argument.name, std::string(row.words) + ", which is not modelled", without_remedy(argument.name));
+      return not_modelled(argument.name, std::string(row.words) + ", which is not modelled");
     case Effect::key: {
       const std::string value = argument.values.empty() ? "true" : text(argument.name);
       if (!value.empty()) set(std::string(row.key), row.convert ? row.convert(value) : value, argument.name, row.words);
@@ -216,7 +220,6 @@ void Import::apply(const Row& row, const Argument& argument) {
 
 void Import::read(std::span<const Row> table) {
   std::vector<Argument> left_out;
-  const bool all = choices_.without.contains("all");
   for (const Argument& argument : arguments_.list) {
     const Row* row = row_of(table, argument.name);
     if (choices_.without.contains(argument.name)) {
@@ -224,19 +227,12 @@ void Import::read(std::span<const Row> table) {
       left_out.push_back(argument);
     } else if (row == nullptr && arguments_.format == ArgumentFormat::hugging_face) {
       continue;  // the loader of models reads or refuses it
-    } else if (row == nullptr && all) {
-      note(NoteKind::left_out, argument.text(), "it is unknown, and --without all is given");
     } else if (row == nullptr) {
       std::vector<std::string> words;
       for (const Row& each : table) words.emplace_back(each.argument);
-      refuse(argument.name, "it is unknown to import" + suggestion(argument.name, words, "--"),
-             without_remedy(argument.name));
+      not_modelled(argument.name, "it is unknown to import" + suggestion(argument.name, words, "--"));
     } else {
-      const std::size_t before = defects_.size();
       apply(*row, argument);
-      if (!all || defects_.size() == before || row->effect == Effect::part) continue;
-      note(NoteKind::left_out, argument.text(), defects_.back().message);
-      defects_.resize(before);
     }
   }
   for (const Argument& argument : left_out)
@@ -348,7 +344,7 @@ void check(Import& import, const std::string& yaml, const std::string& output) {
       error.file = found->origin.file;
       error.line = found->origin.line;
       error.message = "--" + found->name + ": " + error.message;
-    } else {
+    } else if (error.file == output) {
       error.file = argument.empty() ? "arguments" : argument;
       error.line = 0;
     }

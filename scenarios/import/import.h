@@ -67,6 +67,8 @@ class Import {
 
   void note(NoteKind kind, const std::string& argument, const std::string& words);
   void refuse(std::string_view argument, const std::string& message, const std::string& remedy);
+  // Refuses an effect that is not modelled; with --without all it is noted as left out.
+  void not_modelled(std::string_view argument, const std::string& message);
 
   const Arguments& arguments() const { return arguments_; }
   const ImportChoices& choices() const { return choices_; }

@@ -66,11 +66,8 @@ Description<ImportNote> note_keys() {
   return Description<ImportNote>()
       .key("kind", "text", "\"no effect\", \"priced as the nearest\", \"assumed\" or \"left out\"",
            [](const ImportNote& note) { return std::string(name_in(note_kind_names, note.kind)); })
-      .column("")
       .key("argument", "text", "as it was given; of what is assumed, the scenario key", &ImportNote::argument)
-      .column("argument")
-      .key("why", "text", "reason", &ImportNote::words)
-      .column("why");
+      .key("why", "text", "reason", &ImportNote::words);
 }
 
 Description<Throughput> throughput_keys() {
@@ -155,9 +152,16 @@ std::string throughput_text(const Throughput& t) {
   return text + "\n";
 }
 
+// Kind by kind, what changes a prediction first.
 std::string notes_text(const std::vector<ImportNote>& notes) {
-  if (notes.empty()) return "";
-  return aligned_table(note_keys().table(notes), "");
+  std::string text;
+  for (const NoteKind kind : {NoteKind::left_out, NoteKind::nearest, NoteKind::assumed, NoteKind::no_effect}) {
+    std::string lines;
+    for (const ImportNote& note : notes)
+      if (note.kind == kind) lines += fmt::format("  {:<44}  {}\n", note.argument, note.words);
+    if (!lines.empty()) text += fmt::format("{}:\n{}", name_in(note_kind_names, kind), lines);
+  }
+  return text;
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ const Row rows[] = {
     none("no-weight-decay-cond-type", numbers),
 
     // Latent attention.
-    key("multi-latent-attention", "model.latent_attention"),
+    part("multi-latent-attention", "model.kv_latent"),
     part("q-lora-rank", "model.q_latent"),
     part("kv-lora-rank", "model.kv_latent"),
     part("qk-head-dim", "model.qk_head_dim"),
@@ -511,8 +511,9 @@ void compose_attention(Import& import) {
   const std::int64_t heads = import.count("model.heads", 0), hidden = import.count("model.hidden", 0);
   if (import.given("multi-latent-attention")) {
     import.exclude("multi-latent-attention", "group-query-attention", "latent attention has no groups of queries");
+    import.set("model.kv_latent", import.text("kv-lora-rank", "512"), "multi-latent-attention");
+    if (!import.has("model.kv_latent")) return;
     import.set("model.q_latent", import.text("q-lora-rank", "0"), "q-lora-rank");
-    import.set("model.kv_latent", import.text("kv-lora-rank", "512"), "kv-lora-rank");
     import.set("model.qk_head_dim", import.text("qk-head-dim", "128"), "qk-head-dim");
     import.set("model.rope_head_dim", import.text("qk-pos-emb-head-dim", "64"), "qk-pos-emb-head-dim");
     import.set("model.v_head_dim", import.text("v-head-dim", "128"), "v-head-dim");
@@ -552,6 +553,7 @@ void compose_dense_layers(Import& import) {
   const std::int64_t dense = first - pattern->begin();
   if (dense == 0) return;
   import.set("model.dense_layers", std::to_string(dense), "moe-layer-freq");
+  if (!import.has("model.dense_layers")) return;
   import.set("model.dense_ffn", import.text("ffn-hidden-size"), "moe-layer-freq");
 }
 

@@ -41,6 +41,7 @@ const Row rows[] = {
     part("parallelism.data_parallel_shard_degree", "layout.data"),
     part("parallelism.fsdp_reshard_after_forward", "layout.zero"),
     part("parallelism.enable_sequence_parallel", "layout.sequence_parallel"),
+    part("parallelism.no_enable_sequence_parallel", "layout.sequence_parallel"),
     part("parallelism.disable_loss_parallel", "the loss"),
     part("parallelism.pipeline_parallel_schedule", "schedule.name"),
     part("parallelism.pipeline_parallel_schedule_csv", "schedule.csv"),
@@ -83,6 +84,10 @@ const Row rows[] = {
     key("optimizer.beta2", "run.optimizer.beta2"),
     key("optimizer.eps", "run.optimizer.epsilon"),
     key("optimizer.weight_decay", "run.optimizer.weight_decay"),
+    key("optimizer.param_groups.0.optimizer_kwargs.lr", "run.lr"),
+    part("optimizer.param_groups.0.optimizer_kwargs.betas", "run.optimizer"),
+    key("optimizer.param_groups.0.optimizer_kwargs.eps", "run.optimizer.epsilon"),
+    key("optimizer.param_groups.0.optimizer_kwargs.weight_decay", "run.optimizer.weight_decay"),
     unless(near("optimizer.implementation", "the optimizer is priced as one fused kernel"), {"fused"}),
     part("lr_scheduler.warmup_steps", "run.optimizer.lr_warmup_samples"),
     part("lr_scheduler.decay_ratio", "run.optimizer.lr_decay_style"),
@@ -312,10 +317,10 @@ void compose_torchtitan(Import& import) {
   compose_model(import);
   import.set("model.sequence", "2048", "training.seq_len");
   const std::int64_t tensor = import.count("layout.tensor", 1);
+  const bool sequence = !import.given("parallelism.no_enable_sequence_parallel") &&
+                        is_true(import, "parallelism.enable_sequence_parallel", true);
   if (tensor > 1)
-    import.set("layout.sequence_parallel",
-               is_true(import, "parallelism.enable_sequence_parallel", true) ? "true" : "false",
-               "parallelism.enable_sequence_parallel");
+    import.set("layout.sequence_parallel", sequence ? "true" : "false", "parallelism.enable_sequence_parallel");
   if (import.given("parallelism.expert_parallel_degree")) {
     const std::string degree = import.text("parallelism.expert_parallel_degree", "1");
     if (degree != "1") import.set("layout.expert", degree, "parallelism.expert_parallel_degree");
@@ -335,6 +340,14 @@ void compose_torchtitan(Import& import) {
                   "import without it: --without training.dtype");
   import.set("run.clip_norm", "1", "training.max_norm");
   import.set("run.lr", "8e-4", "optimizer.lr");
+  if (const Argument* betas = import.find("optimizer.param_groups.0.optimizer_kwargs.betas");
+      betas != nullptr && betas->values.size() == 2) {
+    import.set("run.optimizer.beta1", betas->values[0], betas->name);
+    import.set("run.optimizer.beta2", betas->values[1], betas->name);
+  }
+  if (import.given("module") && !import.given("training.disable_cuda_graphs"))
+    import.note(NoteKind::nearest, "no --training.disable_cuda_graphs",
+                "kernels are launched one by one, not as a CUDA graph");
   compose_length(import);
 }
 
