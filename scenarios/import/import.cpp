@@ -266,7 +266,7 @@ const GpuWord* gpu_in(const std::string& name) {
 
 std::int64_t gpus_in(const std::string& name) {
   std::smatch found;
-  return std::regex_search(name, found, std::regex("([0-9]+)gpu")) ? std::stoll(found[1]) : 0;
+  return std::regex_search(name, found, std::regex("([0-9]{1,7})gpu")) ? std::stoll(found[1]) : 0;
 }
 
 std::int64_t launched(const Import& import, std::string_view option) {
@@ -282,6 +282,8 @@ std::int64_t fewest_ranks(const Import& import) {
   std::int64_t cut = import.count("layout.expert_tensor", 0);
   if (cut == 0) cut = import.count("layout.tensor", 1);
   const std::int64_t experts = import.count("layout.expert", 1) * cut;
+  constexpr std::int64_t most = 1'000'000;
+  if (dense > most || experts > most) return dense;
   const std::int64_t data = std::max(import.count("layout.data", 1), std::lcm(experts, dense) / dense);
   return dense * data * import.count("layout.pipeline", 1);
 }

@@ -114,6 +114,12 @@ ImportChoices choices_from(const CommandOptions& options) {
   return choices;
 }
 
+UsageError refusal(const Defects& defects) {
+  std::string text = describe(defects);
+  if (text.ends_with('\n')) text.pop_back();
+  return UsageError("nothing is imported:\n" + text);
+}
+
 std::string header(const std::vector<std::string>& files, const Imported& imported) {
   std::string text = "# Imported by `slipway import` from";
   for (const std::string& file : files) text += " " + std::filesystem::path(file).filename().string();
@@ -182,7 +188,7 @@ int import_command(const std::vector<std::string>& args, std::ostream& out, std:
       {},
       {}};
   answer.imported = imported(files, line, choices_from(options), answer.file);
-  if (!answer.imported.defects.empty()) throw UsageError("nothing is imported:\n" + describe(answer.imported.defects));
+  if (!answer.imported.defects.empty()) throw refusal(answer.imported.defects);
   answer.imported.yaml.insert(0, header(files, answer.imported));
   if (options.has("simulate")) answer.throughput = throughput_of(answer, err);
   if (output) {

@@ -8,6 +8,7 @@ namespace slipway::scenarios {
 namespace {
 
 constexpr std::size_t most = 100'000;  // letters, or layers
+constexpr int most_nested = 64;        // parentheses
 
 // "*14" at the beginning: the number and its length.
 std::optional<std::size_t> times(std::string_view text, std::size_t& at) {
@@ -22,6 +23,7 @@ std::optional<std::size_t> times(std::string_view text, std::size_t& at) {
 // The letters with all repetitions written out. `depth`: open parentheses.
 std::optional<std::string> written_out(std::string_view text, std::size_t& at, int depth) {
   std::string out;
+  if (depth > most_nested) return std::nullopt;
   while (at < text.size() && text[at] != ')') {
     std::string piece;
     if (text[at] == '(') {
@@ -38,6 +40,7 @@ std::optional<std::string> written_out(std::string_view text, std::size_t& at, i
     const std::optional<std::size_t> count = times(text, at);
     if (!count || piece.size() * *count > most) return std::nullopt;
     for (std::size_t i = 0; i < *count; ++i) out += piece;
+    if (out.size() > most) return std::nullopt;
   }
   if (depth == 0 && at < text.size()) return std::nullopt;
   return out;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
+#include <limits>
 #include <regex>
 
 #include "scenarios/import/import.h"
@@ -37,8 +37,8 @@ const Row rows[] = {
     key("tensor-model-parallel-size", "layout.tensor"),
     key("pipeline-model-parallel-size", "layout.pipeline"),
     key("context-parallel-size", "layout.context"),
-    key("expert-model-parallel-size", "layout.expert"),
-    key("expert-tensor-parallel-size", "layout.expert_tensor"),
+    part("expert-model-parallel-size", "layout.expert"),
+    part("expert-tensor-parallel-size", "layout.expert_tensor"),
     part("sequence-parallel", "layout.sequence_parallel"),
     key("cp-comm-type", "layout.context_exchange", exchange_of),
     part("num-layers-per-virtual-pipeline-stage", "layout.chunks"),
@@ -409,7 +409,20 @@ void compose_split(Import& import) {
   }
 }
 
+void compose_experts_ranks(Import& import) {
+  const std::pair<const char*, const char*> degrees[] = {{"expert-model-parallel-size", "layout.expert"},
+                                                         {"expert-tensor-parallel-size", "layout.expert_tensor"}};
+  for (const auto& [argument, its_key] : degrees) {
+    const std::string degree = import.text(argument);
+    const bool matters = import.given("num-experts") || (degree != "1" && its_key == std::string_view("layout.expert"));
+    if (!degree.empty() && matters) import.set(its_key, degree, argument);
+    if (!degree.empty() && !matters)
+      import.note(NoteKind::no_effect, import.find(argument)->text(), "there are no experts");
+  }
+}
+
 void compose_layout(Import& import) {
+  compose_experts_ranks(import);
   const std::int64_t tensor = import.count("layout.tensor", 1);
   if (import.given("sequence-parallel") && tensor > 1)
     import.set("layout.sequence_parallel", "true", "sequence-parallel");
@@ -588,7 +601,7 @@ void compose_batches(Import& import) {
   for (std::sregex_iterator at(schedule.begin(), schedule.end(), stage), end; at != end; ++at) {
     const std::string unit = (*at)[2];
     const double scale = unit == "K" ? 1e3 : unit == "M" ? 1e6 : unit == "B" ? 1e9 : unit == "T" ? 1e12 : 1;
-    const double from = std::stod((*at)[1]) * scale;
+    const double from = quantity(std::string((*at)[1]), Unit::pure).value_or(0) * scale;
     if (from == 0) import.set("schedule.global_batch", (*at)[3], "step-batch-size-schedule");
   }
   if (!import.has("schedule.global_batch"))
@@ -663,16 +676,22 @@ void compose_dtypes(Import& import) {
 
 // The length and the learning rate.
 
+// Samples of so many steps; the largest number where they are more.
+std::int64_t samples_of(std::int64_t steps, std::int64_t batch) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 2;
+  return steps > most / batch ? most : steps * batch;
+}
+
 void compose_training(Import& import) {
   const std::int64_t batch = std::max<std::int64_t>(1, import.count("schedule.global_batch", 1));
   const std::int64_t sequence = import.count("model.sequence", 0);
   import.exclude("train-iters", "train-samples", "keep one of them");
   import.exclude("lr-decay-iters", "lr-decay-samples", "keep one of them");
   import.exclude("lr-warmup-iters", "lr-warmup-samples", "keep one of them");
-  const std::int64_t samples =
-      import.given("train-samples") ? import.whole("train-samples", 0) : import.whole("train-iters", 0) * batch;
+  const std::int64_t samples = import.given("train-samples") ? import.whole("train-samples", 0)
+                                                             : samples_of(import.whole("train-iters", 0), batch);
   if (samples > 0)
-    import.set("run.tokens", std::to_string(samples * sequence),
+    import.set("run.tokens", number_text(static_cast<double>(samples) * static_cast<double>(sequence)),
                import.given("train-samples") ? "train-samples" : "train-iters");
   import.set("run.optimizer.beta2", "0.999", "adam-beta2");
   import.set("run.optimizer.weight_decay", "0.01", "weight-decay");
@@ -683,15 +702,16 @@ void compose_training(Import& import) {
   else
     import.note(NoteKind::no_effect, import.find("lr-decay-style")->text(), std::string(numbers));
   std::int64_t decay = import.given("lr-decay-samples") ? import.whole("lr-decay-samples", 0)
-                                                        : import.whole("lr-decay-iters", 0) * batch;
+                                                        : samples_of(import.whole("lr-decay-iters", 0), batch);
   if (decay > 0 && style != "constant")
     import.set("run.optimizer.lr_decay_samples", std::to_string(decay),
                import.given("lr-decay-samples") ? "lr-decay-samples" : "lr-decay-iters");
   if (decay == 0) decay = samples;
   const std::int64_t warmup = import.given("lr-warmup-fraction")
                                   ? std::llround(import.number("lr-warmup-fraction", 0) * static_cast<double>(decay))
-                              : import.given("lr-warmup-samples") ? import.whole("lr-warmup-samples", 0)
-                                                                  : import.whole("lr-warmup-iters", 0) * batch;
+                              : import.given("lr-warmup-samples")
+                                  ? import.whole("lr-warmup-samples", 0)
+                                  : samples_of(import.whole("lr-warmup-iters", 0), batch);
   if (warmup > 0) import.set("run.optimizer.lr_warmup_samples", std::to_string(warmup), "lr-warmup-samples");
 }
 
@@ -714,13 +734,15 @@ void compose_environment(Import& import) {
 std::span<const Row> megatron_rows() { return rows; }
 
 void compose_megatron(Import& import) {
-  for (const char* needed : {"num-layers", "hidden-size", "num-attention-heads", "seq-length"}) {
-    const char* keys[] = {"model.layers", "model.hidden", "model.heads", "model.sequence"};
-    const auto which = static_cast<std::size_t>(needed[0] == 'h' ? 1 : needed[0] == 's' ? 3 : needed[4] == 'l' ? 0 : 2);
-    if (!import.has(keys[which]) && import.defects().empty())
-      import.refuse(needed, "it is missing; allowed: a whole number",
-                    fmt::format("add --{} N, or give --set {}=N", needed, keys[which]));
-  }
+  const std::pair<const char*, const char*> needed[] = {{"num-layers", "model.layers"},
+                                                        {"hidden-size", "model.hidden"},
+                                                        {"num-attention-heads", "model.heads"},
+                                                        {"seq-length", "model.sequence"}};
+  for (const auto& [argument, its_key] : needed)
+    if (!import.has(its_key) && !import.given(argument))
+      import.refuse(argument, "it is missing; allowed: a whole number",
+                    fmt::format("add --{} N, or give --set {}=N", argument, its_key));
+  if (!import.defects().empty()) return;
   import.set("schedule.micro_batch", "1", "micro-batch-size");
   compose_layout(import);
   compose_blocks(import);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cctype>
 #include <optional>
 
@@ -52,11 +53,8 @@ Reference reference_at(std::string_view text) {
   return found;
 }
 
-// A word is written as it is: quotes are kept until variables are replaced.
-struct Word {
-  std::string text;
-  bool single = false;  // in single quotes: its variables stay
-};
+// Marks in words until variables are replaced: a word that begins in double quotes, and a $ in single quotes.
+constexpr char in_quotes = '\x01', dollar = '\x02';
 
 struct Line {
   std::vector<std::string> words;
@@ -113,6 +111,7 @@ class Splitter {
   bool in_reference() const { return word_.find("${") != std::string::npos && word_.find('}') == std::string::npos; }
 
   void quoted(char quote) {
+    if (!in_word_ && quote == '"') word_ += in_quotes;
     in_word_ = true;
     for (++at_; at_ < text_.size() && text_[at_] != quote; ++at_) {
       if (text_[at_] == '\n') ++number_;
@@ -120,7 +119,7 @@ class Splitter {
         ++at_;
         if (text_[at_] == '\n') continue;
       }
-      word_ += text_[at_];
+      word_ += quote == '\'' && text_[at_] == '$' ? dollar : text_[at_];
     }
     ++at_;
   }
@@ -168,14 +167,23 @@ std::vector<std::string> split_at_spaces(const std::string& text) {
   return words;
 }
 
-// Words of one command, with variables replaced. A variable alone stands for all of its words.
+std::string without_marks(std::string text) {
+  std::erase(text, in_quotes);
+  std::replace(text.begin(), text.end(), dollar, '$');
+  return text;
+}
+
+// Words of one command, with variables replaced. A variable alone stands for all of its words, unless it is quoted and
+// no array.
 std::vector<std::string> expanded(const std::vector<std::string>& words, const Variables& variables) {
   std::vector<std::string> out;
-  for (const std::string& word : words) {
-    const Reference whole = reference_at(word);
-    const bool is_alone = whole.length == word.size() && whole.length > 0;
-    const std::string text = with_variables(word, variables);
-    if (is_alone && text != word) {
+  for (const std::string& marked : words) {
+    const bool is_quoted = marked.starts_with(in_quotes) && marked.find("[@]") == std::string::npos;
+    std::string word = marked;
+    std::erase(word, in_quotes);
+    const bool is_alone = reference_at(word).length == word.size() && !word.empty();
+    const std::string text = without_marks(with_variables(word, variables));
+    if (is_alone && !is_quoted && text != word) {
       for (std::string& each : split_at_spaces(text)) out.push_back(std::move(each));
     } else {
       out.push_back(text);
@@ -194,8 +202,9 @@ std::size_t assigned(const std::string& word) {
 }  // namespace
 
 std::string with_variables(const std::string& text, const Variables& variables) {
+  constexpr std::size_t most = 1 << 20;  // characters: a script may double a variable line by line
   std::string out;
-  for (std::size_t at = 0; at < text.size();) {
+  for (std::size_t at = 0; at < text.size() && out.size() < most;) {
     const Reference found = reference_at(std::string_view(text).substr(at));
     if (found.length == 0) {
       out += text[at++];
@@ -230,7 +239,7 @@ std::vector<ShellCommand> shell_commands(const std::string& text, Variables& var
       const std::size_t length = assigned(words[first]);
       const std::string name = words[first].substr(0, length);
       const bool adds = words[first][length] == '+';
-      std::string value = with_variables(words[first].substr(length + (adds ? 2 : 1)), variables);
+      std::string value = without_marks(with_variables(words[first].substr(length + (adds ? 2 : 1)), variables));
       if (first + 1 < words.size() && words[first + 1] == "(") {
         for (const std::string& word :
              expanded({words.begin() + static_cast<std::ptrdiff_t>(first) + 2, words.end()}, variables))

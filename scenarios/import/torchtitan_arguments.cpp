@@ -292,7 +292,9 @@ void compose_recomputation(Import& import) {
 void compose_length(Import& import) {
   const std::int64_t batch = import.count("schedule.global_batch", 1), steps = import.whole("training.steps", 10000);
   const std::int64_t sequence = import.count("model.sequence", 2048);
-  import.set("run.tokens", std::to_string(steps * batch * sequence), "training.steps");
+  import.set("run.tokens",
+             number_text(static_cast<double>(steps) * static_cast<double>(batch) * static_cast<double>(sequence)),
+             "training.steps");
   const std::int64_t warmup = import.whole("lr_scheduler.warmup_steps", 200);
   if (warmup > 0)
     import.set("run.optimizer.lr_warmup_samples", std::to_string(std::min(warmup, steps) * batch),

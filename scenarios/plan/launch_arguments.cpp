@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "scenarios/import/layer_lists.h"
@@ -167,6 +168,8 @@ void megatron_model(const Scenario& s, LaunchArguments& launch) {
           "--seq-length " + text(s.step.model->sequence),
           "--max-position-embeddings " + text(s.step.model->sequence),
           "--vocab-size " + text(head.vocab)};
+  // Megatron-LM pads it to a multiple of 128 x tensor; the planned one is padded already.
+  if (head.vocab % (128 * s.step.layout.tensor) != 0) list.emplace_back("--make-vocab-size-divisible-by 1");
   if (block.kv_heads != block.heads) {
     list.emplace_back("--group-query-attention");
     list.push_back("--num-query-groups " + text(block.kv_heads));
@@ -311,6 +314,8 @@ void torchtitan_model(const Scenario& s, LaunchArguments& launch) {
   if (entry == nullptr) {
     launch.to_add.push_back("--module and --config: no config of torchtitan's registry is known to have the model " +
                             model.name + "; write one");
+    if (has_experts(model))
+      launch.refused.emplace_back("experts: it is unknown which of torchtitan's models has the same experts");
     return;
   }
   launch.arguments.push_back("--module " + std::string(entry->name));
@@ -355,6 +360,8 @@ void torchtitan_pipeline(const Scenario& s, LaunchArguments& launch) {
   if (s.step.schedule == "chimera" || s.step.slices > 1)
     launch.refused.push_back("the schedule " + s.step.schedule +
                              ": it has two copies of the model, or slices of sequences");
+  if (std::find(layers.begin() + 1, layers.end() - 1, 0) != layers.end() - 1)
+    launch.refused.emplace_back("a stage without layers: its list of modules would be empty");
   list.push_back("--parallelism.module_fqns_per_model_part " + module_names(layers));
   list.push_back("--parallelism.pipeline_parallel_microbatch_size " + text(s.step.micro_batch));
 }
