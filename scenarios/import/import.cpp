@@ -247,16 +247,18 @@ struct GpuWord {
   std::string_view word, machine;
   int per_node;
 };
-// Words of files' names. The nodes of GB200 and GB300 hold four GPUs.
+// Words of files' names. Where all GPUs of a rack share one NVLink domain, it counts as a node: 72 of GB200 and GB300.
 const GpuWord gpu_words[] = {
-    {"gb300", "gb300", 4}, {"gb200", "gb200", 4}, {"b300", "b300", 8},      {"b200", "b200", 8},
-    {"h200", "h200", 8},   {"h800", "h800", 8},   {"h100", "h100-80gb", 8}, {"a100", "a100-80gb", 8},
+    {"gb300", "gb300", 72}, {"gb200", "gb200", 72}, {"b300", "b300", 8},      {"b200", "b200", 8},
+    {"h200", "h200", 8},    {"h800", "h800", 8},    {"h100", "h100-80gb", 8}, {"a100", "a100-80gb", 8},
 };
 
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
   return text;
 }
+
+constexpr std::int64_t domain_gpus = 72;
 
 const GpuWord* gpu_in(const std::string& name) {
   for (const GpuWord& each : gpu_words)
@@ -304,13 +306,14 @@ void compose_cluster(Import& import, const std::string& file, const std::string&
   }
   if (!trainer.empty()) import.set("cluster.trainer", trainer, "cluster.trainer");
   if (import.has("cluster.groups") || import.has("cluster.nodes")) {
-    if (!import.has("cluster.groups"))
-      import.set("cluster.gpus_per_node", gpu != nullptr ? std::to_string(gpu->per_node) : "8",
-                 "cluster.gpus_per_node");
+    if (import.has("cluster.groups") || import.has("cluster.gpus_per_node")) return;
+    const std::string each = std::to_string(gpu != nullptr ? gpu->per_node : 8);
+    import.note(NoteKind::assumed, "cluster.gpus_per_node", each + "; --set cluster.gpus_per_node=N");
+    import.set("cluster.gpus_per_node", each, "cluster.gpus_per_node");
     return;
   }
   std::int64_t per_node = import.count("cluster.gpus_per_node", launched(import, "nproc-per-node"));
-  if (per_node == 0) per_node = import.value("cluster.machine").starts_with("gb") ? 4 : 8;
+  if (per_node == 0) per_node = import.value("cluster.machine").starts_with("gb") ? domain_gpus : 8;
   std::int64_t ranks = launched(import, "nnodes") * per_node;
   std::string why = "from the launcher";
   if (ranks == 0) {
@@ -323,7 +326,10 @@ void compose_cluster(Import& import, const std::string& file, const std::string&
   }
   if (why != "from the launcher")
     import.note(NoteKind::assumed, "cluster.nodes", fmt::format("{} GPUs, {}", ranks, why));
+  // Domains of equal parts of the ranks.
   if (ranks < per_node) per_node = ranks;
+  if (per_node == domain_gpus)
+    while (ranks % per_node != 0) --per_node;
   import.set("cluster.nodes", std::to_string((ranks + per_node - 1) / per_node), "cluster.nodes");
   import.set("cluster.gpus_per_node", std::to_string(per_node), "cluster.gpus_per_node");
 }
@@ -417,7 +423,10 @@ Imported imported(const std::vector<std::string>& files, const std::string& line
   if (import.defects().empty()) check(import, answer.yaml, output);
   answer.notes = import.notes();
   answer.defects = import.defects();
-  answer.published = published_run(import);
+  // With less than was trained, a step is another one.
+  const bool is_whole = std::none_of(answer.notes.begin(), answer.notes.end(),
+                                     [](const ImportNote& note) { return note.kind == NoteKind::left_out; });
+  if (is_whole) answer.published = published_run(import);
   return answer;
 }
 

@@ -104,7 +104,7 @@ void compose_hugging_face(Import& import, const std::string& path, const std::st
 // generic, Megatron-Core as recipes set it today.
 void compose_cluster(Import& import, const std::string& file, const std::string& trainer);
 
-// The published run with these arguments, if import knows it.
+// The published run with all of these arguments, if import knows it.
 std::optional<PublishedRun> published_run(const Import& import);
 
 struct Imported {
