@@ -9,7 +9,7 @@ TORCH = $(if $(SLIPWAY_TORCH),-DSLIPWAY_TORCH="$(SLIPWAY_TORCH)")
 # The packages of tests, where a goal needs them.
 PACKAGES = $(if $(filter test bench format check-format,$(MAKECMDGOALS)),test)
 
-.PHONY: all setup packages configure demo test format check-format bench gpu-program test-gpu gpu-kit package clean help
+.PHONY: all setup packages torchtitan configure demo test format check-format bench gpu-program test-gpu gpu-kit package clean help
 
 all: configure  ## what make alone does: install what is missing, build build/slipway and build/slipway-rank
 	@$(STEP) "Building $(BUILD)/slipway and $(BUILD)/slipway-rank" \
@@ -28,8 +28,11 @@ demo: all  ## the main job: simulate, execute, calibrate, predict, compare
 	@echo "==> Demo"
 	@BUILD="$(BUILD)" scenarios/demo/run.sh  # tells its times itself: its last line is the result
 
+torchtitan:  ## install torchtitan in .venv-torchtitan/, for one test
+	@$(STEP) "torchtitan" setup/torchtitan.sh
+
 # tests/not_run.py prints after ctest; the exit status is ctest's.
-test: configure  ## build and run every test, and name those that could not run
+test: torchtitan configure  ## build and run every test, and name those that could not run
 	@$(STEP) "Building programs and tests" cmake --build $(BUILD) --parallel $(JOBS)
 	@echo "==> Running the tests"
 	@rm -f $(BUILD)/tests/ctest.xml

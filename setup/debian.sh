@@ -23,6 +23,7 @@ libeigen3-dev 3.4
 libyaml-cpp-dev 0.7
 nlohmann-json3-dev 3.11
 libfmt-dev 9.1
+libtomlplusplus-dev 3.3
 libgloo-dev 0.0
 "
 test_packages="

@@ -241,12 +241,15 @@ void write_resolved(Settings& settings, Scenario& scenario) {
 
 }  // namespace
 
-LoadResult load_scenario(const std::string& path, const std::vector<std::string>& overrides) {
+namespace {
+
+LoadResult loaded(std::optional<Value> document, Defects defects, const std::string& path,
+                  const std::vector<std::string>& overrides) {
   LoadResult result;
+  result.errors = std::move(defects);
   Scenario& scenario = result.scenario;
   scenario.path = path;
   scenario.name = std::filesystem::path(path).stem().string();
-  std::optional<Value> document = read_document(path, {path, 0}, "", result.errors);
   if (!document) return result;
   for (const std::string& option : overrides) apply_override(option, scenario_keys(), *document, result.errors);
   expand_shorthands(*document, scenario_keys());
@@ -270,6 +273,20 @@ LoadResult load_scenario(const std::string& path, const std::vector<std::string>
   if (result.errors.empty()) derive_split(settings, scenario);
   if (result.errors.empty()) write_resolved(settings, scenario);
   return result;
+}
+
+}  // namespace
+
+LoadResult load_scenario(const std::string& path, const std::vector<std::string>& overrides) {
+  Defects defects;
+  std::optional<Value> document = read_document(path, {path, 0}, "", defects);
+  return loaded(std::move(document), std::move(defects), path, overrides);
+}
+
+LoadResult load_scenario_text(const std::string& text, const std::string& path) {
+  Defects defects;
+  std::optional<Value> document = parse_document(text, path, defects);
+  return loaded(std::move(document), std::move(defects), path, {});
 }
 
 std::string describe(const std::vector<ScenarioError>& errors) {

@@ -125,6 +125,8 @@ void print_launch(const PlanAnswer& answer, const Launch& launch, std::ostream& 
     out << "The trainer may refuse the winner, and runs no row of the table (more rows: --top): " << reason << ".\n";
   for (const std::string& reason : launch.arguments.refused_anyway)
     out << "The trainer refuses these arguments with any layout: " << reason << ".\n";
+  out << "For " << launch.arguments.version << ":\n";
+  for (const std::string& variable : launch.arguments.environment) out << variable << " ";
   out << launch.arguments.program;
   for (const std::string& argument : launch.arguments.arguments) out << " \\\n  " << argument;
   out << "\n";
@@ -176,6 +178,10 @@ Description<Launch> launch_keys() {
   return Description<Launch>()
       .key("launch_arguments", "list", "the trainer's program and arguments; this and the rest are present with --emit",
            command_line)
+      .key("launch_version", "text", "the trainer's version that has these names",
+           of(&Launch::arguments, &LaunchArguments::version))
+      .key("launch_environment", "list", "variables of the launch, as NAME=VALUE",
+           of(&Launch::arguments, &LaunchArguments::environment))
       .key("launch_row", "count",
            "of best, from 1: the row that they launch, the first that the trainer runs as planned",
            [](const Launch& launch) { return launch.row + 1; })

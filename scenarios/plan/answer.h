@@ -21,6 +21,8 @@ inline constexpr std::array trainer_names{Named{Trainer::megatron, "megatron"},
 std::optional<Trainer> trainer_named(const std::optional<std::string>& name);
 
 struct LaunchArguments {
+  std::string version;                      // of the trainer that has these names
+  std::vector<std::string> environment;     // "CUDA_DEVICE_MAX_CONNECTIONS=1"
   std::string program;                      // "pretrain_gpt.py"
   std::vector<std::string> arguments;       // each with its value
   std::vector<std::string> refused;         // why the trainer may refuse this layout, or run another one

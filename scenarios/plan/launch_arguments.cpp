@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scenarios/import/layer_lists.h"
+#include "scenarios/import/torchtitan_models.h"
 #include "scenarios/language/nearest.h"
+#include "scenarios/language/profiles.h"
 #include "scenarios/language/settings.h"
 #include "scenarios/language/usage_error.h"
 #include "scenarios/plan/answer.h"
@@ -63,6 +66,9 @@ std::int64_t torchtitan_steps(const Scenario& s) { return s.tokens > 0 ? planned
 
 namespace {
 
+// AdamW is the only group of parameters of the registry's configs.
+const std::string torchtitan_optimizer = "--optimizer.param_groups.0.optimizer_kwargs.";
+
 // In the trainer's steps, rounded up.
 void torchtitan_warmup(const Scenario& s, LaunchArguments& launch) {
   const std::int64_t samples = s.step.optimizer.lr_schedule.warmup_samples, batch = s.step.global_batch;
@@ -86,7 +92,7 @@ void torchtitan_learning_rate(const Scenario& s, LaunchArguments& launch) {
   const Optimizer& own = s.step.optimizer;
   const LearningRateSchedule& schedule = own.lr_schedule;
   auto& list = launch.arguments;
-  list.push_back("--optimizer.lr " + number_text(own.lr));
+  list.push_back(torchtitan_optimizer + "lr " + number_text(own.lr));
   torchtitan_warmup(s, launch);
   if (schedule.decay == DecayStyle::constant) {
     list.emplace_back("--lr_scheduler.decay_ratio 0");
@@ -100,8 +106,8 @@ void torchtitan_learning_rate(const Scenario& s, LaunchArguments& launch) {
         "the end of the decay (run.optimizer.lr_decay_samples): torchtitan's is that of the training");
 }
 
-// A scenario as the command line of another trainer. Options of Megatron-LM (Megatron-Core 0.12 and later:
-// megatron/training/arguments.py) and torchtitan (torchtitan/config/job_config.py, 2025).
+// A scenario as the command line of another trainer. Options of Megatron-LM (megatron/training/arguments.py) and
+// torchtitan (torchtitan/config/configs.py and the registries of its models), of the versions that are printed.
 
 namespace {
 
@@ -110,13 +116,28 @@ std::string text(Number number) {
   return std::to_string(number);
 }
 
+constexpr const char* megatron_version =
+    "Megatron-LM of 2026 (NVIDIA/Megatron-LM@d98e8a64); Megatron-Core 0.14 and later";
+constexpr const char* torchtitan_version = "torchtitan 0.3.0 of PyPI";
+
+std::vector<int> layers_per_stage(const Scenario& s) {
+  std::vector<int> layers;
+  const std::vector<Block> blocks = blocks_of(s.step.model);
+  for (const BlockRange& range : split_blocks(s.step.model, s.step.layout)) {
+    int count = 0;
+    for (int i = range.first; i < range.last; ++i)
+      count += blocks[static_cast<std::size_t>(i)].kind == BlockKind::transformer ? 1 : 0;
+    layers.push_back(count);
+  }
+  return layers;
+}
+
 bool is_uneven(const Scenario& s) {
   return s.step.layout.split != SplitKind::even || layer_count(s.step.model) % stage_count(s.step.layout) != 0;
 }
 
 const char* placement_words =
     "the order of nodes (layout.placement): list the hosts in this order where ranks are started";
-const char* split_words = "a split of the layers that is not equal for all stages; check the trainer's own";
 
 // As in both engines: probabilities of the chosen experts only, no dropped tokens, no balancing loss.
 void megatron_experts(const Block& block, LaunchArguments& launch) {
@@ -131,6 +152,11 @@ void megatron_experts(const Block& block, LaunchArguments& launch) {
       "takes them to be");
 }
 
+// Llama 3.1 and 3.2 stretch long wavelengths (rope_type llama3 in their config.json).
+bool scales_rotary_angles(std::string_view model) {
+  return model.starts_with("llama-3.1") || model.starts_with("llama-3.2");
+}
+
 void megatron_model(const Scenario& s, LaunchArguments& launch) {
   const Block& block = s.step.model->runs[1].block;
   const Block& head = s.step.model->runs.back().block;
@@ -143,6 +169,8 @@ void megatron_model(const Scenario& s, LaunchArguments& launch) {
           "--seq-length " + text(s.step.model->sequence),
           "--max-position-embeddings " + text(s.step.model->sequence),
           "--vocab-size " + text(head.vocab)};
+  // Megatron-LM pads it to a multiple of 128 x tensor; the planned one is padded already.
+  if (head.vocab % (128 * s.step.layout.tensor) != 0) list.emplace_back("--make-vocab-size-divisible-by 1");
   if (block.kv_heads != block.heads) {
     list.emplace_back("--group-query-attention");
     list.push_back("--num-query-groups " + text(block.kv_heads));
@@ -158,6 +186,10 @@ void megatron_model(const Scenario& s, LaunchArguments& launch) {
   if (block.positions == Positions::rotary) {
     list.emplace_back("--position-embedding-type rope");
     list.push_back("--rotary-base " + text(static_cast<std::int64_t>(block.rope_theta)));
+  }
+  if (scales_rotary_angles(s.step.model->name)) {
+    list.emplace_back("--use-rope-scaling");
+    if (s.step.model->name.starts_with("llama-3.2")) list.emplace_back("--rope-scaling-factor 32");
   }
   if (!head.tied) list.emplace_back("--untie-embeddings-and-output-weights");
 }
@@ -212,8 +244,34 @@ void megatron_groups(const Scenario& s, LaunchArguments& launch) {
                              text(pipeline) + " on that Megatron-LM takes");
 }
 
+// Ranks of experts, and stages. A layout string names each stage; equal ones need a number alone.
+void megatron_degrees(const Scenario& s, LaunchArguments& launch) {
+  const Layout& l = s.step.layout;
+  auto& list = launch.arguments;
+  if (has_experts(s.step.model)) {
+    list.push_back("--expert-model-parallel-size " + text(l.expert));
+    list.push_back("--expert-tensor-parallel-size " + text(l.expert_tensor == 0 ? l.tensor : l.expert_tensor));
+    list.emplace_back("--moe-token-dispatcher-type alltoall");
+  }
+  list.push_back("--pipeline-model-parallel-size " + text(l.pipeline));
+  if (l.pipeline > 1 && is_uneven(s))
+    list.push_back("--pipeline-model-parallel-layout '" + pipeline_layout(layers_per_stage(s)) + "'");
+  else if (l.chunks > 1)
+    list.push_back("--num-virtual-stages-per-pipeline-rank " + text(l.chunks));
+}
+
+// Kernels of a tensor or context group must reach the GPU in the order of their launch before Blackwell, where one queue
+// keeps it. Megatron-FSDP wants several.
+void megatron_environment(const Scenario& s, LaunchArguments& launch) {
+  const Generation generation = s.cluster.groups.front().machine.generation;
+  const bool ordered = s.step.layout.tensor > 1 || s.step.layout.context > 1;
+  if (ordered && generation != Generation::blackwell && s.step.layout.zero < 2)
+    launch.environment.emplace_back("CUDA_DEVICE_MAX_CONNECTIONS=1");
+}
+
 LaunchArguments megatron(const Scenario& s) {
   LaunchArguments launch;
+  launch.version = megatron_version;
   megatron_model(s, launch);
   const Layout& l = s.step.layout;
   auto& list = launch.arguments;
@@ -221,9 +279,9 @@ LaunchArguments megatron(const Scenario& s) {
   if (l.sequence_parallel) list.emplace_back("--sequence-parallel");
   if (has_experts(s.step.model) && l.tensor > 1 && !l.sequence_parallel)
     launch.refused.emplace_back("experts and tensor parallel without sequence parallel: Megatron-LM wants both");
-  list.push_back("--pipeline-model-parallel-size " + text(l.pipeline));
-  if (l.chunks > 1) list.push_back("--num-virtual-stages-per-pipeline-rank " + text(l.chunks));
+  megatron_degrees(s, launch);
   megatron_groups(s, launch);
+  megatron_environment(s, launch);
   if (s.step.schedule == "1f1b-merged") list.emplace_back("--overlap-moe-expert-parallel-comm");
   if (s.step.overlap_tensor) list.emplace_back("--tp-comm-overlap");
   list.push_back("--context-parallel-size " + text(l.context));
@@ -243,80 +301,148 @@ LaunchArguments megatron(const Scenario& s) {
   if (l.pipeline > 1 && s.step.schedule != "1f1b" && s.step.schedule != "interleaved-1f1b" &&
       (s.step.schedule != "1f1b-merged" || l.chunks == 1))
     launch.refused.push_back("the schedule " + s.step.schedule + ": Megatron-LM runs 1F1B, interleaved with chunks");
-  if (is_uneven(s)) launch.refused.emplace_back(split_words);
   if (!l.placement.empty()) launch.missing.emplace_back(placement_words);
   if (s.step.kernels != Kernels::flash2_rmsnorm)
     launch.missing.emplace_back("schedule.kernels: the kernels are those that Transformer Engine chooses");
   return launch;
 }
 
-// The trainer's own list of models decides about blocks. Its README of qwen3 names FSDP, tensor parallel and replicas.
+// Same shapes as the built-in model of that name? A scenario may have laid others over them.
+bool is_built_in(const Model& model) {
+  Defects ignored;
+  const std::optional<ModelFields> fields = library_model(model.name, ignored);
+  if (!fields) return false;
+  const Block& block = model.runs[1].block;
+  const std::pair<const char*, std::int64_t> shapes[] = {{"layers", layer_count(model)},
+                                                         {"hidden", block.hidden},
+                                                         {"ffn", block.ffn},
+                                                         {"heads", block.heads},
+                                                         {"vocab", model.runs.back().block.vocab}};
+  for (const auto& [name, value] : shapes)
+    if (const auto found = fields->numbers.find(name);
+        found != fields->numbers.end() && static_cast<std::int64_t>(found->second) != value)
+      return false;
+  return true;
+}
+
+// A config of the registry gives the model; overrides cannot.
 void torchtitan_model(const Scenario& s, LaunchArguments& launch) {
-  if (s.step.model->runs[1].block.experts > 0)
-    launch.refused.emplace_back("experts: it is unknown which of torchtitan's models has the same experts");
-  if (!s.step.model->runs[1].block.qk_norm) {
-    launch.to_add.push_back("--model.name and --model.flavor: the model " + s.step.model->name);
+  const Model& model = s.step.model;
+  const TorchtitanModel* entry = is_built_in(model) ? torchtitan_entry_of(model.name) : nullptr;
+  if (entry == nullptr) {
+    launch.to_add.push_back("--module and --config: no config of torchtitan's registry is known to have the model " +
+                            model.name + "; write one");
+    if (has_experts(model))
+      launch.refused.emplace_back("experts: it is unknown which of torchtitan's models has the same experts");
     return;
   }
-  launch.arguments.emplace_back("--model.name qwen3");
-  launch.to_add.push_back("--model.flavor: the model " + s.step.model->name +
-                          ", among those of qwen3, which have norms of query and key");
-  if (s.step.layout.pipeline > 1 || s.step.layout.context > 1)
-    launch.refused.emplace_back("pipeline or context parallel of qwen3: torchtitan may not have it for this model");
+  launch.arguments.push_back("--module " + std::string(entry->name));
+  launch.arguments.push_back("--config " + std::string(entry->config));
+}
+
+// Its class of PyTorch; empty: it has none, and the order of passes is given as a CSV.
+std::string pipeline_class(const std::string& schedule) {
+  const std::pair<const char*, const char*> classes[] = {{"1f1b", "1F1B"},
+                                                         {"gpipe", "GPipe"},
+                                                         {"interleaved-1f1b", "Interleaved1F1B"},
+                                                         {"zb-v", "ZBVZeroBubble"},
+                                                         {"dualpipe-v", "DualPipeV"}};
+  for (const auto& [ours, theirs] : classes)
+    if (schedule == ours) return theirs;
+  return "";
+}
+
+// "tok_embeddings,layers.0,layers.1 layers.2,layers.3,norm,lm_head"
+std::string module_names(const std::vector<int>& layers) {
+  std::string names;
+  int layer = 0;
+  for (std::size_t stage = 0; stage < layers.size(); ++stage) {
+    std::string part = stage == 0 ? ",tok_embeddings" : "";
+    for (int i = 0; i < layers[stage]; ++i) part += ",layers." + std::to_string(layer++);
+    if (stage + 1 == layers.size()) part += ",norm,lm_head";
+    names += (stage == 0 ? "" : " ") + (part.empty() ? part : part.substr(1));
+  }
+  return names;
+}
+
+void torchtitan_pipeline(const Scenario& s, LaunchArguments& launch) {
+  auto& list = launch.arguments;
+  const std::vector<int> layers = layers_per_stage(s);
+  const bool from_csv = s.step.actions != nullptr;
+  const std::string name = from_csv ? "" : pipeline_class(s.step.schedule);
+  list.push_back("--parallelism.pipeline_parallel_schedule " + (name.empty() ? "PipelineScheduleMulti" : name));
+  if (name.empty()) {
+    list.emplace_back("--parallelism.pipeline_parallel_schedule_csv schedule.csv");
+    launch.to_add.emplace_back("the file schedule.csv: `slipway show SCENARIO --csv` prints it");
+  }
+  if (s.step.schedule == "chimera" || s.step.slices > 1)
+    launch.refused.push_back("the schedule " + s.step.schedule +
+                             ": it has two copies of the model, or slices of sequences");
+  if (std::find(layers.begin() + 1, layers.end() - 1, 0) != layers.end() - 1)
+    launch.refused.emplace_back("a stage without layers: its list of modules would be empty");
+  list.push_back("--parallelism.module_fqns_per_model_part " + module_names(layers));
+  list.push_back("--parallelism.pipeline_parallel_microbatch_size " + text(s.step.micro_batch));
+}
+
+void torchtitan_data(const Scenario& s, LaunchArguments& launch) {
+  const Layout& l = s.step.layout;
+  auto& list = launch.arguments;
+  const bool shards = l.zero >= 2 && l.data > 1;
+  list.push_back("--parallelism.data_parallel_shard_degree " + text(shards ? l.data : 1));
+  list.push_back("--parallelism.data_parallel_replicate_degree " + text(shards ? 1 : l.data));
+  if (shards)
+    list.emplace_back(std::string("--parallelism.fsdp_reshard_after_forward ") + (l.zero == 3 ? "always" : "never"));
+  if (l.zero == 1)
+    launch.refused.emplace_back("ZeRO 1: given as replicas; torchtitan shards weights as well or nothing");
+  if (!has_experts(s.step.model)) return;
+  list.push_back("--parallelism.expert_parallel_degree " + text(l.expert));
+  if (l.expert > 1 && (l.expert_tensor == 0 ? l.tensor : l.expert_tensor) != 1)
+    launch.refused.emplace_back(
+        "experts cut over a tensor group: torchtitan keeps each expert whole; set layout.expert_tensor to 1");
+}
+
+void torchtitan_optimizer_arguments(const Scenario& s, LaunchArguments& launch) {
+  auto& list = launch.arguments;
+  const Optimizer& own = s.step.optimizer;
+  list.push_back(torchtitan_optimizer + "betas " + number_text(own.beta1) + " " + number_text(own.beta2));
+  list.push_back(torchtitan_optimizer + "eps " + number_text(own.epsilon));
+  list.push_back(torchtitan_optimizer + "weight_decay " + number_text(own.weight_decay));
+  if (s.step.clip_norm > 0) list.push_back("--training.max_norm " + number_text(s.step.clip_norm));
+  if (s.step.clip_norm == 0) launch.missing.emplace_back("no clipping: training.max_norm has a default");
 }
 
 LaunchArguments torchtitan(const Scenario& s) {
   const Layout& l = s.step.layout;
   LaunchArguments launch;
+  launch.version = torchtitan_version;
   launch.program = "torchtitan/train.py";
   auto& list = launch.arguments;
-  const bool shards = l.zero >= 2 && l.data > 1;
-  list = {"--parallelism.tensor_parallel_degree " + text(l.tensor),
-          "--parallelism.pipeline_parallel_degree " + text(l.pipeline),
-          "--parallelism.context_parallel_degree " + text(l.context),
-          "--parallelism.data_parallel_shard_degree " + text(shards ? l.data : 1),
-          "--parallelism.data_parallel_replicate_degree " + text(shards ? 1 : l.data)};
-  if (shards)
-    list.emplace_back(std::string("--parallelism.fsdp_reshard_after_forward ") + (l.zero == 3 ? "always" : "never"));
-  std::int64_t local_batch = s.step.micro_batch;
-  if (l.pipeline > 1) {
-    const bool gpipe = s.step.schedule == "gpipe", interleaved = s.step.schedule == "interleaved-1f1b";
-    list.emplace_back(std::string("--parallelism.pipeline_parallel_schedule ") + (gpipe         ? "GPipe"
-                                                                                  : interleaved ? "Interleaved1F1B"
-                                                                                                : "1F1B"));
-    list.push_back("--parallelism.pipeline_parallel_microbatch_size " + text(local_batch));
-    local_batch = s.step.global_batch / l.data;  // per pipeline; the trainer cuts it into micro-batches
-    if (!gpipe && !interleaved && s.step.schedule != "1f1b")
-      launch.refused.push_back("the schedule " + s.step.schedule + ": given as 1F1B");
-    if (l.chunks > 1)
-      launch.missing.push_back(text(l.chunks) + " chunks a rank: set parallelism.pipeline_parallel_layers_per_stage");
-  }
-  list.push_back("--training.local_batch_size " + text(local_batch));
+  torchtitan_model(s, launch);
+  list.push_back("--parallelism.tensor_parallel_degree " + text(l.tensor));
+  list.push_back("--parallelism.pipeline_parallel_degree " + text(l.pipeline));
+  list.push_back("--parallelism.context_parallel_degree " + text(l.context));
+  if (l.tensor > 1)
+    list.emplace_back(l.sequence_parallel ? "--parallelism.enable_sequence_parallel"
+                                          : "--parallelism.no_enable_sequence_parallel");
+  torchtitan_data(s, launch);
+  if (l.pipeline > 1) torchtitan_pipeline(s, launch);
+  // Of a pipeline its whole share of the batch, which it cuts into micro-batches.
+  list.push_back("--training.local_batch_size " +
+                 text(l.pipeline > 1 ? s.step.global_batch / l.data : s.step.micro_batch));
   list.push_back("--training.global_batch_size " + text(s.step.global_batch));
   list.push_back("--training.seq_len " + text(s.step.model->sequence));
   list.push_back("--training.steps " + text(torchtitan_steps(s)));
-  list.push_back("--optimizer.name AdamW");
   torchtitan_learning_rate(s, launch);
-  list.push_back("--optimizer.beta1 " + number_text(s.step.optimizer.beta1));
-  list.push_back("--optimizer.beta2 " + number_text(s.step.optimizer.beta2));
-  list.push_back("--optimizer.eps " + number_text(s.step.optimizer.epsilon));
-  list.push_back("--optimizer.weight_decay " + number_text(s.step.optimizer.weight_decay));
-  if (s.step.clip_norm > 0) list.push_back("--training.max_norm " + number_text(s.step.clip_norm));
+  torchtitan_optimizer_arguments(s, launch);
   list.push_back(std::string("--training.mixed_precision_param ") + name_of(s.step.dtype));
-  list.emplace_back(std::string("--activation_checkpoint.mode ") +
-                    (s.step.recompute == Recompute::full ? "full" : "none"));
-  torchtitan_model(s, launch);
-  launch.to_add.emplace_back("--training.dataset and --model.tokenizer_path");
-  if (l.zero == 1)
-    launch.refused.emplace_back("ZeRO 1: given as replicas; torchtitan shards weights as well or nothing");
-  if (l.tensor > 1 && !l.sequence_parallel)
-    launch.refused.emplace_back("tensor parallel without sequence parallel: torchtitan always has both");
+  list.emplace_back("--training.disable_cuda_graphs");  // priced without them
+  launch.to_add.emplace_back("--dataloader.dataset and --hf_assets_path");
   if (s.step.recompute == Recompute::selective)
     launch.missing.emplace_back("recomputation of attention scores only: given as none; fused attention keeps none");
-  if (s.step.clip_norm == 0) launch.missing.emplace_back("no clipping: training.max_norm has a default");
-  if (l.pipeline > 1 && is_uneven(s)) launch.refused.emplace_back(split_words);
   if (l.context > 1)
     launch.missing.emplace_back("the way keys and values travel: set by torchtitan's context parallel");
+  // A sub-command of the parser, so it is last.
+  list.emplace_back(s.step.recompute == Recompute::full ? "activation-checkpoint:full" : "activation-checkpoint:none");
   return launch;
 }
 

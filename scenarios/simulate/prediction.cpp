@@ -6,6 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "models/model/megatron_flops.h"
 #include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/answers/training_words.h"
@@ -49,6 +50,12 @@ std::vector<OnTimeline> on_timeline(const std::vector<StageMemory>& memory) {
   for (const StageMemory& stage : memory)
     seen.push_back({stage.use.peak, stage.use.parts[MemoryPart::kept_for_bubble_work]});
   return seen;
+}
+
+double megatron_tflops(const Scenario& scenario, double step_time_s) {
+  const double flops = megatron_flops_per_token(megatron_count(scenario.step.model)) * tokens_per_step(scenario);
+  return flops / step_time_s /
+         (rank_count(scenario.step.layout) / static_cast<double>(scenario.cluster.ranks_per_gpu)) / 1e12;
 }
 
 std::optional<TrainingCost> training_cost(const Scenario& scenario, double step_time_s) {
@@ -222,6 +229,10 @@ const Description<Answer>& description() {
                "cluster.block_times leaves a part of the model free",
                of(step_in, &StepMetrics::mfu))
           .column("MFU", [](double mfu) { return mfu > 0 ? readable_share(mfu) : "-"; })
+          .key("megatron_tflops_per_gpu", "TFLOP/s",
+               "TFLOP/s per GPU as Megatron-LM prints it, by its own count of FLOPs: half of the causal attention, "
+               "experts that a token goes through, logits; no router, no recompute",
+               [](const Answer& a) { return megatron_tflops(a.prepared.scenario, step_in(a).step_time_s); })
           .key("tokens_per_s", "1/s", "global batch x sequence / step_time_s",
                of(prediction_in, &Prediction::tokens_per_s))
           .column("tokens/s", readable_count)

@@ -23,9 +23,9 @@ const std::map<std::string, std::vector<std::string>> rooms = {
     {"schedules", {"step", "rules", "catalogue", "graph", "lower", "time", "memory", "bound", "draw", "check", "fill"}},
     {"sim", {}},
     {"exec", {"run", "process", "files", "lanes", "transport", "operators", "rank"}},
-    {"scenarios", {"files", "language", "answers", "step",     "tables",    "basis",  "command_line",
-                   "list",  "show",     "goodput", "simulate", "compare",   "memory", "growth",
-                   "plan",  "execute",  "lower",   "kernels",  "calibrate", "study",  "validate"}},
+    {"scenarios", {"files",   "language", "answers",  "step",      "tables", "basis",   "command_line", "list",
+                   "show",    "goodput",  "simulate", "compare",   "memory", "growth",  "import",       "plan",
+                   "execute", "lower",    "kernels",  "calibrate", "study",  "validate"}},
 };
 
 // Rooms of other folders that a folder may include; with a room's name, what that room may include.
@@ -78,6 +78,7 @@ const std::map<std::string, Library> libraries = {
     {"gloo", {std::regex("gloo/.*"), {"exec/transport/cpu/transport_gloo.cpp"}}},
     {"yaml-cpp", {std::regex("yaml-cpp/.*"), {"scenarios"}}},
     {"nlohmann-json", {std::regex("nlohmann/.*"), {"scenarios"}}},
+    {"toml++", {std::regex("toml\\+\\+/.*"), {"scenarios/import/toml_arguments.cpp"}}},
     {"fmt", {std::regex("fmt/.*"), {"scenarios", "sim"}}},
 };
 

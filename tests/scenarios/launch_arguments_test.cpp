@@ -80,9 +80,10 @@ TEST(LaunchArguments, NameNormsOfQueryAndKeyAndHeadsOfTheirOwnWidth) {
               testing::IsSupersetOf({"--qk-layernorm", "--kv-channels 128", "--disable-bias-linear"}));
   EXPECT_THAT(launch(large, {}, Trainer::megatron).arguments, Not(Contains("--qk-layernorm")));
   const auto titan = launch(large, {"model=qwen3-32b"}, Trainer::torchtitan);
-  EXPECT_THAT(titan.arguments, Contains("--model.name qwen3"));
-  EXPECT_THAT(titan.to_add, Contains(HasSubstr("--model.flavor: the model qwen3-32b")));
-  EXPECT_THAT(titan.refused, Contains(HasSubstr("pipeline or context parallel of qwen3")));
+  EXPECT_THAT(titan.arguments, testing::IsSupersetOf({"--module qwen3", "--config qwen3_32b"}));
+  EXPECT_THAT(launch(large, {"model.layers=40"}, Trainer::torchtitan).to_add,
+              Contains(HasSubstr("--module and --config")))
+      << "the registry's model has other shapes";
 }
 
 // Megatron-LM's own defaults are others: dropout 0.1, clipping 1, betas 0.9 and 0.999.
@@ -174,14 +175,46 @@ TEST(LaunchArguments, OfTorchtitanNameTheDtype) {
               Contains("--training.mixed_precision_param float32"));
 }
 
+// --pipeline-model-parallel-layout of Megatron-Core 0.14, module_fqns_per_model_part of torchtitan.
+TEST(LaunchArguments, NameEachStageOfAnUnevenSplit) {
+  const std::string small = SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml";
+  const auto megatron = launch(small, {"layout.split=[9, 8, 8, 7]"}, Trainer::megatron);
+  EXPECT_THAT(megatron.arguments, Contains("--pipeline-model-parallel-layout 'Et*9|t*8|t*8|t*7L'"));
+  EXPECT_THAT(megatron.refused, IsEmpty());
+  EXPECT_THAT(launch(small, {}, Trainer::megatron).arguments,
+              Not(Contains(HasSubstr("--pipeline-model-parallel-layout"))));
+  const auto titan = launch(small, {"layout.split=[9, 8, 8, 7]", "layout.zero=2"}, Trainer::torchtitan);
+  EXPECT_THAT(titan.arguments, Contains(HasSubstr("layers.24 layers.25,")));
+  EXPECT_THAT(titan.refused, IsEmpty());
+}
+
+TEST(LaunchArguments, NameRanksOfExpertsRotaryScalingAndTheEnvironment) {
+  const std::string mixtral = SLIPWAY_SOURCE_DIR "/scenarios/examples/mixtral-8x7b-64xh100.yaml";
+  const auto experts = launch(mixtral, {"layout.expert=4", "layout.expert_tensor=1"}, Trainer::megatron);
+  EXPECT_THAT(experts.arguments,
+              testing::IsSupersetOf({"--expert-model-parallel-size 4", "--expert-tensor-parallel-size 1"}));
+  EXPECT_THAT(experts.environment, testing::ElementsAre("CUDA_DEVICE_MAX_CONNECTIONS=1"));
+  EXPECT_THAT(experts.arguments, Not(Contains("--use-rope-scaling")));
+  EXPECT_THAT(launch(large, {"model=llama-3.1-70b"}, Trainer::megatron).arguments, Contains("--use-rope-scaling"));
+  EXPECT_THAT(launch(large, {"cluster.machine=b200"}, Trainer::megatron).environment, IsEmpty());
+}
+
+TEST(LaunchArguments, OfTorchtitanGiveASchedulesClassOrItsCsv) {
+  const std::string small = SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml";
+  const auto schedule = [&](const std::string& name, const std::string& chunks) {
+    return launch(small, {"layout.zero=2", "schedule.name=" + name, "layout.chunks=" + chunks}, Trainer::torchtitan);
+  };
+  EXPECT_THAT(schedule("zb-v", "2").arguments, Contains("--parallelism.pipeline_parallel_schedule ZBVZeroBubble"));
+  EXPECT_THAT(schedule("interleaved-1f1b", "2").arguments,
+              Contains("--parallelism.pipeline_parallel_schedule Interleaved1F1B"));
+  const auto by_csv = schedule("zb-h1", "1");
+  EXPECT_THAT(by_csv.arguments, Contains("--parallelism.pipeline_parallel_schedule_csv schedule.csv"));
+  EXPECT_THAT(by_csv.to_add, Contains(HasSubstr("slipway show SCENARIO --csv")));
+}
+
 TEST(LaunchArguments, SayWhatTheTrainerCannotExpress) {
   EXPECT_THAT(launch(large, {"schedule.name=gpipe"}, Trainer::megatron).refused,
               Contains(HasSubstr("the schedule gpipe")));
-  EXPECT_THAT(
-      launch(large, {"layout.pipeline=16", "layout.data=8", "layout.chunks=3", "schedule.name=interleaved-1f1b"},
-             Trainer::megatron)
-          .refused,
-      Contains(HasSubstr("split")));
   const auto titan = launch(large, {}, Trainer::torchtitan);
   EXPECT_THAT(titan.refused, Contains(HasSubstr("ZeRO 1")));
   EXPECT_THAT(titan.arguments, Contains("--parallelism.pipeline_parallel_schedule 1F1B"));

@@ -10,58 +10,40 @@ namespace slipway::test {
 namespace {
 
 using testing::HasSubstr;
-using testing::Not;
 
 const std::string examples = SLIPWAY_SOURCE_DIR "/scenarios/examples/";
-const std::string tiny = examples + "tiny-llama-cpu.yaml", large = examples + "llama-70b-1024xh100.yaml";
+const std::string tiny = examples + "tiny-llama-cpu.yaml";
 
 using PlanEmit = CommandTest;
 
-// The winner has chunks of unequal numbers of layers, which Megatron-LM cuts only by a table of its own.
+// The winner shards optimizer states alone (ZeRO 1), which torchtitan has not.
 TEST_F(PlanEmit, EmitsTheFirstRowThatTheTrainerRunsAsPlanned) {
   const std::string file = path("winner.yaml");
-  const std::vector<std::string> args{"plan",
-                                      large,
-                                      "--keep",
-                                      "layout.tensor",
-                                      "--set",
-                                      "layout.tensor=8",
-                                      "--keep",
-                                      "layout.pipeline",
-                                      "--set",
-                                      "layout.pipeline=2",
-                                      "--keep",
-                                      "schedule.micro_batch",
-                                      "--set",
-                                      "run.clip_norm=1",
-                                      "--emit",
-                                      "megatron",
-                                      "--top",
-                                      "40",
-                                      "--memory-share",
-                                      "0.5",  // so that a number of chunks wins that Megatron-LM cannot cut
-                                      "-o",
-                                      file};
+  const std::vector<std::string> args{"plan",   examples + "llama-8b-64xh100.yaml",
+                                      "--keep", "layout.tensor",
+                                      "--set",  "layout.tensor=2",
+                                      "--keep", "layout.pipeline",
+                                      "--set",  "layout.pipeline=1",
+                                      "--set",  "run.clip_norm=1",
+                                      "--emit", "torchtitan",
+                                      "--top",  "40",
+                                      "-o",     file};
   const Answer answer = slipway_with(args);
   ASSERT_EQ(answer.status, status_done) << answer.err;
   std::vector<std::string> as_json = args;
   as_json.emplace_back("--json");
   const auto json = nlohmann::json::parse(slipway_with(as_json).out);
   const std::size_t row = json["launch_row"].get<std::size_t>() - 1;
-  constexpr int layers = 80;
-  const auto stages = [&](std::size_t at) {
-    return json["best"][at]["pipeline"].get<int>() * json["best"][at]["chunks"].get<int>();
-  };
-  EXPECT_NE(layers % stages(0), 0);
   ASSERT_GT(row, 0U);
-  EXPECT_EQ(layers % stages(row), 0);
-  EXPECT_THAT(answer.out, HasSubstr("The trainer may refuse the winner: a split of the layers that is not equal"));
+  EXPECT_EQ(json["best"][0]["zero"], 1);
+  EXPECT_NE(json["best"][row]["zero"], 1);
+  EXPECT_THAT(json["launch_version"].get<std::string>(), HasSubstr("torchtitan 0.3.0"));
+  EXPECT_THAT(answer.out, HasSubstr("The trainer may refuse the winner: ZeRO 1"));
   EXPECT_THAT(answer.out, HasSubstr("Row " + std::to_string(row + 1) + " is the fastest row that it runs"));
-  EXPECT_THAT(answer.out, Not(HasSubstr("--use-megatron-fsdp")));
   // The file is row 1, the arguments are not its.
   EXPECT_THAT(answer.out, HasSubstr("winner: " + file + " (row 1; the arguments below are those of row " +
                                     std::to_string(row + 1) + ")\n"));
-  EXPECT_THAT(text_of(file), HasSubstr("chunks: " + std::to_string(json["best"][0]["chunks"].get<int>())));
+  EXPECT_THAT(text_of(file), HasSubstr("zero: 1"));
 }
 
 // 10,000 tokens are less than 2001 samples: no other layout and no longer table would help.

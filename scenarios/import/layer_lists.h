@@ -1,0 +1,30 @@
+// Lists of layers as Megatron-LM writes them.
+//
+//   "Et*4|(tttt|)*14tmL"   stages between |; t: a layer, E: the embedding, m: multi-token prediction, L: the loss;
+//                          x*4: x four times, (...)*14: all inside 14 times; a trailing | begins no stage
+//   "([0]*3+[1]*58)"       which layers have experts, in Python; "2": every second one, from the first on
+//
+// Guarded by tests/scenarios/import_arguments_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/namespaces.h"
+
+namespace slipway::scenarios {
+
+struct PipelineStages {
+  std::vector<std::int64_t> layers;  // of each stage
+  int prediction_stage = -1;         // that of m; -1: none
+};
+// Empty where the text cannot be read.
+std::optional<PipelineStages> pipeline_stages(const std::string& text);
+// The text of stages with so many layers: "Et*9|t*8|t*8|t*7L".
+std::string pipeline_layout(const std::vector<int>& layers);
+// 1 for each layer with experts. Empty where the text cannot be read.
+std::optional<std::vector<std::int64_t>> layer_pattern(const std::string& text, std::int64_t layers);
+
+}  // namespace slipway::scenarios

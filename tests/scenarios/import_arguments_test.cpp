@@ -1,0 +1,96 @@
+// How arguments are read from scripts and lists, before anything is interpreted.
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "scenarios/import/arguments.h"
+#include "scenarios/import/layer_lists.h"
+
+namespace slipway::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::vector<std::string> words(const std::string& script, Variables variables = {}) {
+  const std::vector<ShellCommand> commands = shell_commands(script, variables);
+  return commands.empty() ? std::vector<std::string>() : commands.back().words;
+}
+
+TEST(ImportArguments, OfAScriptAreTheWordsThatAShellWouldPass) {
+  const std::string script = R"(#!/bin/bash
+TP=4   # tensor
+NAME="a run"
+ARGS=(
+  --tensor-model-parallel-size $TP  # a comment
+  --seq-length ${SEQ:-4096}
+)
+ARGS+=(--bf16)
+torchrun --nnodes 2 pretrain_gpt.py "${ARGS[@]}" \
+  --wandb-exp-name "$NAME" --load '${LOAD}'
+)";
+  EXPECT_THAT(words(script),
+              ElementsAre("torchrun", "--nnodes", "2", "pretrain_gpt.py", "--tensor-model-parallel-size", "4",
+                          "--seq-length", "4096", "--bf16", "--wandb-exp-name", "a run", "--load", "${LOAD}"));
+  EXPECT_THAT(words("TP=4; python x.py --tp ${TP}", {{"TP", "8"}}), ElementsAre("python", "x.py", "--tp", "8"))
+      << "--set holds against the script";
+}
+
+TEST(ImportArguments, KeepVariablesThatNothingSets) {
+  EXPECT_EQ(with_variables("${DATA}/x", {}), "${DATA}/x");
+  EXPECT_EQ(unset_variable("${DATA}/x"), "DATA");
+  EXPECT_EQ(unset_variable("$TP"), "TP");
+  EXPECT_EQ(unset_variable("4"), "");
+  EXPECT_EQ(with_variables("${A:-${B}}", {{"B", "3"}}), "3");
+}
+
+TEST(ImportArguments, OfACommandLineBelongToTheLauncherOrTheTrainer) {
+  Variables variables;
+  Defects defects;
+  const Arguments found =
+      command_line_arguments("torchrun --nproc_per_node 8 --nnodes=2 pretrain_gpt.py --swiglu --lr=1e-3 --num_layers 4",
+                             "line", variables, defects);
+  EXPECT_THAT(defects, IsEmpty());
+  ASSERT_EQ(found.launcher.size(), 2u);
+  EXPECT_EQ(found.launcher[0].text(), "--nproc-per-node 8");
+  ASSERT_EQ(found.list.size(), 3u);
+  EXPECT_THAT(found.list[0].values, IsEmpty());
+  EXPECT_EQ(found.list[1].text(), "--lr 1e-3");
+  EXPECT_EQ(found.list[2].text(), "--num-layers 4");
+}
+
+// The layouts of NVIDIA's recipes of DeepSeek-V3: 61 layers on 16 and 32 stages.
+TEST(LayerLists, ReadMegatronsPipelineLayouts) {
+  const auto sum = [](const std::vector<std::int64_t>& list) {
+    return std::accumulate(list.begin(), list.end(), std::int64_t{0});
+  };
+  const auto stages = pipeline_stages("Et*4|(tttt|)*14tmL");
+  ASSERT_TRUE(stages.has_value());
+  EXPECT_EQ(stages->layers.size(), 16u);
+  EXPECT_EQ(sum(stages->layers), 61);
+  EXPECT_EQ(stages->layers.back(), 1);
+  EXPECT_EQ(stages->prediction_stage, 15);
+  const auto alone = pipeline_stages("Et*3|(tt|)*29m|L");
+  ASSERT_TRUE(alone.has_value());
+  EXPECT_EQ(alone->layers.size(), 32u);
+  EXPECT_EQ(sum(alone->layers), 61);
+  EXPECT_EQ(alone->prediction_stage, 30);
+  for (const char* wrong : {"", "tttL", "Et*4", "E(t|L", "Etx|L", "Et*999999999L"})
+    EXPECT_FALSE(pipeline_stages(wrong)) << wrong;
+}
+
+TEST(LayerLists, WriteALayoutThatReadsBack) {
+  EXPECT_EQ(pipeline_layout({9, 8, 1, 0}), "Et*9|t*8|t|L");
+  EXPECT_THAT(pipeline_stages(pipeline_layout({9, 8, 1, 0}))->layers, ElementsAre(9, 8, 1, 0));
+}
+
+TEST(LayerLists, ReadWhichLayersHaveExperts) {
+  EXPECT_THAT(*layer_pattern("([0]*1+[1]*3)", 4), ElementsAre(0, 1, 1, 1));
+  EXPECT_THAT(*layer_pattern("([0]+[1]*2)", 3), ElementsAre(0, 1, 1));
+  EXPECT_THAT(*layer_pattern("2", 4), ElementsAre(1, 0, 1, 0))
+      << "as Megatron-LM: layer i has experts where i % 2 == 0";
+  EXPECT_FALSE(layer_pattern("every second", 4));
+}
+
+}  // namespace
+}  // namespace slipway::test

@@ -1,0 +1,301 @@
+// `slipway import`: files of other projects as scenarios, refusals by name, and the way back from `plan --emit`.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "scenarios/plan/answer.h"
+#include "scenarios/step/prepared_step.h"
+#include "tests/support/command_test.h"
+
+namespace slipway::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string arguments = SLIPWAY_SOURCE_DIR "/tests/data/arguments/";
+const std::string recipes = arguments + "megatron_moe_recipes/", examples = SLIPWAY_SOURCE_DIR "/scenarios/examples/";
+const std::string llama =
+    "pretrain_gpt.py --num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 "
+    "--group-query-attention --num-query-groups 8 --seq-length 8192 --swiglu --normalization RMSNorm "
+    "--disable-bias-linear --position-embedding-type rope --untie-embeddings-and-output-weights --vocab-size 128256 "
+    "--attention-dropout 0 --hidden-dropout 0 --micro-batch-size 1 --global-batch-size 32 --bf16 "
+    "--use-distributed-optimizer ";
+
+class ImportCommand : public CommandTest {
+ protected:
+  // With the variables of the files that have some.
+  Answer import(std::vector<std::string> args) {
+    args.insert(args.begin(), "import");
+    args.insert(args.end(), {"-o", path("s.yaml")});
+    return slipway_with(args);
+  }
+  Answer import_line(const std::string& line, std::vector<std::string> args = {}) {
+    args.insert(args.begin(), {"--arguments", line});
+    return import(args);
+  }
+  Scenario scenario() const {
+    const LoadResult loaded = load_scenario(path("s.yaml"), {});
+    EXPECT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
+    return loaded.scenario;
+  }
+};
+
+// NVIDIA's recipe: 32 H100, expert parallel 8, 30.5 G parameters (config.json of Qwen/Qwen3-30B-A3B).
+TEST_F(ImportCommand, TurnsARecipeOfMegatronIntoTheScenarioThatItsNameSays) {
+  const Answer answer = import({recipes + "qwen3_30b__h100__bf16_32GPU_TP1PP1EP8.yaml", "--simulate"});
+  ASSERT_EQ(answer.status, 0) << answer.err;
+  const Scenario s = scenario();
+  EXPECT_NEAR(static_cast<double>(parameter_count(s.step.model)), 30.53e9, 0.01e9);
+  EXPECT_EQ(rank_count(s.step.layout), 32);
+  EXPECT_EQ(s.step.layout.expert, 8);
+  EXPECT_EQ(s.step.global_batch, 256);
+  EXPECT_EQ(s.cluster.groups[0].machine.name, "h100-80gb");
+  EXPECT_THAT(answer.out, HasSubstr("--log-interval 1 "));
+  EXPECT_THAT(answer.out, HasSubstr("TFLOP/s per GPU, by Megatron-LM's count of FLOPs"));
+  EXPECT_THAT(answer.out, HasSubstr("Published: 234.1 TFLOP/s per GPU"));
+}
+
+// Each argument of a file has a key, a line, or a refusal.
+TEST_F(ImportCommand, KnowsEachArgumentOfThePublishedFiles) {
+  const std::vector<std::string> variables{"TP=2",
+                                           "PP=2",
+                                           "EP=4",
+                                           "CP=1",
+                                           "MBS=1",
+                                           "GBS=256",
+                                           "SEQ_LEN=4096",
+                                           "LAYERS_PER_VP=",
+                                           "PP_FIRST=",
+                                           "PP_LAST=",
+                                           "MOE_GROUPED_GEMM=true",
+                                           "MOE_TOKEN_DISPATCHER=alltoall"};
+  int files = 0;
+  for (const char* folder : {"megatron", "megatron_moe_recipes", "torchtitan", "hugging_face"})
+    for (const auto& entry : std::filesystem::directory_iterator(arguments + folder)) {
+      std::vector<std::string> args{entry.path().string()};
+      for (const std::string& variable : variables) args.insert(args.end(), {"--set", variable});
+      const Answer answer = import(args);
+      ++files;
+      EXPECT_THAT(answer.err, Not(HasSubstr("unknown to import"))) << entry.path();
+      if (answer.status == 0) {
+        EXPECT_GT(rank_count(scenario().step.layout), 0);
+      } else {
+        EXPECT_EQ(answer.status, 2) << answer.err;
+        EXPECT_THAT(answer.err, HasSubstr("not modelled")) << answer.err;
+      }
+    }
+  EXPECT_EQ(files, 35);
+}
+
+TEST_F(ImportCommand, ReadsTheTomlOfTorchtitan) {
+  ASSERT_EQ(import({arguments + "torchtitan/llama3__llama3_70b.toml", "--set", "cluster.nodes=8", "--set",
+                    "cluster.machine=a100-80gb"})
+                .status,
+            0);
+  const Scenario s = scenario();
+  EXPECT_EQ(s.step.model->name, "llama-3.1-70b");
+  EXPECT_EQ(s.step.layout.tensor, 8);
+  EXPECT_EQ(s.step.layout.data, 8);
+  EXPECT_EQ(s.step.layout.zero, 3);
+  EXPECT_EQ(s.step.micro_batch, 8);
+  EXPECT_EQ(s.step.recompute, Recompute::full);
+  EXPECT_EQ(s.trainer.name, "torchtitan");
+  ASSERT_EQ(import({arguments + "torchtitan/llama3__llama3_70b.toml", "--arguments",
+                    "--parallelism.tensor_parallel_degree=4 --training.seq_len=4096", "--set", "cluster.nodes=8"})
+                .status,
+            0);
+  EXPECT_EQ(scenario().step.layout.tensor, 4) << "overrides hold against the file";
+}
+
+TEST_F(ImportCommand, RefusesAnEffectThatIsNotModelledAndNamesTheArgument) {
+  const Answer answer = import_line(llama + "--window-size 128");
+  EXPECT_EQ(answer.status, 2);
+  EXPECT_THAT(
+      answer.err,
+      HasSubstr("--window-size: a sliding window, which is not modelled; import without it: --without window-size"));
+  EXPECT_FALSE(std::filesystem::exists(path("s.yaml")));
+  const Answer without = import_line(llama + "--window-size 128", {"--without", "window-size"});
+  EXPECT_EQ(without.status, 0) << without.err;
+  EXPECT_THAT(without.out, HasSubstr("left out:\n  --window-size 128"));
+  EXPECT_EQ(import_line(llama + "--window-size 128", {"--without", "all"}).status, 0);
+  EXPECT_THAT(import_line(llama + "--sequence-paralel").err, HasSubstr("did you mean '--sequence-parallel'?"));
+}
+
+TEST_F(ImportCommand, NamesTheVariableThatIsNotSet) {
+  const std::string line = llama + "--tensor-model-parallel-size ${TP} --load ${WHERE}";
+  const Answer answer = import_line(line);
+  EXPECT_EQ(answer.status, 2);
+  EXPECT_THAT(answer.err,
+              HasSubstr("--tensor-model-parallel-size: the variable TP is not set; give its value: --set TP=..."));
+  EXPECT_THAT(answer.err, Not(HasSubstr("WHERE"))) << "paths have no effect";
+  ASSERT_EQ(import_line(line, {"--set", "TP=4"}).status, 0);
+  EXPECT_EQ(scenario().step.layout.tensor, 4);
+}
+
+TEST_F(ImportCommand, NamesWhatIsMissingAndFilesThatHoldNoArguments) {
+  const std::string missing = import_line("pretrain_gpt.py --num-layers 2 --hidden-size 64").err;
+  EXPECT_THAT(missing,
+              HasSubstr("num-attention-heads: it is missing; allowed: a whole number; add --num-attention-heads N"));
+  EXPECT_THAT(missing, HasSubstr("seq-length: it is missing"));
+  EXPECT_THAT(import({path("none.sh")}).err, HasSubstr("No such file"));
+  std::ofstream(path("x.toml")) << "a = [";
+  EXPECT_THAT(import({path("x.toml")}).err, HasSubstr("x.toml:1: this is not valid TOML"));
+  std::ofstream(path("x.sh")) << "echo nothing";
+  EXPECT_THAT(import({path("x.sh")}).err, HasSubstr("no command with options"));
+  EXPECT_EQ(import({}).status, 2);
+}
+
+TEST_F(ImportCommand, RefusesContradictionsWithOneError) {
+  const auto error = [&](const std::string& more, const std::vector<std::string>& args = {}) {
+    const Answer answer = import_line(llama + more, args);
+    EXPECT_EQ(answer.status, 2) << more;
+    EXPECT_EQ(std::count(answer.err.begin(), answer.err.end(), '\n'), 2)
+        << answer.err;  // with its head and an empty line
+    return answer.err;
+  };
+  EXPECT_THAT(error("--num-layers 16"), HasSubstr("--num-layers: it is given twice, as '--num-layers 32' and as "
+                                                  "'--num-layers 16'; allowed: one value; remove one of the two"));
+  EXPECT_THAT(error("--fp16"), HasSubstr("--fp16: it contradicts --bf16"));
+  EXPECT_THAT(import_line(llama + "--tensor-model-parallel-size 3").err,
+              HasSubstr("--tensor-model-parallel-size: layout.tensor = 3 does not divide model.heads = 32"));
+  EXPECT_THAT(
+      error("--pipeline-model-parallel-size 4", {"--set", "cluster.nodes=3", "--set", "cluster.gpus_per_node=2"}),
+      HasSubstr("layout.data"));
+  EXPECT_THAT(error("--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Ett|ttL'"),
+              HasSubstr("2 stages, no multiple of --pipeline-model-parallel-size 4"));
+}
+
+TEST_F(ImportCommand, ReadsUnevenPipelinesAndTheLauncher) {
+  ASSERT_EQ(import_line("torchrun --nnodes 2 --nproc-per-node 8 " + llama +
+                        "--tensor-model-parallel-size 2 --sequence-parallel --pipeline-model-parallel-size 4 "
+                        "--decoder-first-pipeline-num-layers 7 --decoder-last-pipeline-num-layers 7")
+                .status,
+            0);
+  EXPECT_THAT(scenario().step.layout.split_list, testing::ElementsAre(7, 9, 9, 7));
+  EXPECT_EQ(rank_count(scenario().step.layout), 16);
+  ASSERT_EQ(import_line(llama + "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*7|t*9|t*9|t*7L'")
+                .status,
+            0);
+  EXPECT_EQ(scenario().step.layout.chunks, 2);
+  EXPECT_EQ(scenario().step.schedule, "interleaved-1f1b");
+}
+
+// The way back: what plan --emit prints is the step that was planned.
+struct RoundTrip {
+  std::string file;
+  std::vector<std::string> keys;
+  Trainer trainer;
+};
+
+class ImportedAgain : public ImportCommand, public testing::WithParamInterface<RoundTrip> {};
+
+std::string line_of(const LaunchArguments& launch) {
+  std::string line = launch.program;
+  for (const std::string& argument : launch.arguments) line += " " + argument;
+  return line;
+}
+
+TEST_P(ImportedAgain, IsTheStepThatWasEmitted) {
+  const LoadResult loaded = load_scenario(examples + GetParam().file, GetParam().keys);
+  ASSERT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
+  const Step& planned = loaded.scenario.step;
+  const LaunchArguments launch = launch_arguments(loaded.scenario, GetParam().trainer);
+  ASSERT_TRUE(launch.refused.empty()) << launch.refused[0];
+  const NodeGroup& nodes = loaded.scenario.cluster.groups[0];
+  const Answer answer = import_line(line_of(launch), {"--set", "cluster.machine=" + nodes.machine.name, "--set",
+                                                      "cluster.nodes=" + std::to_string(nodes.nodes), "--set",
+                                                      "cluster.gpus_per_node=" + std::to_string(nodes.gpus_per_node)});
+  ASSERT_EQ(answer.status, 0) << answer.err << line_of(launch);
+  const Step again = scenario().step;
+  EXPECT_EQ(again.model->runs, planned.model->runs);
+  EXPECT_EQ(again.model->sequence, planned.model->sequence);
+  EXPECT_EQ(split_blocks(again.model, again.layout), split_blocks(planned.model, planned.layout));
+  const auto degrees = [](const Layout& l) {
+    return std::tuple(l.tensor, l.pipeline, l.chunks, l.context, l.data, l.expert, l.sequence_parallel, l.zero);
+  };
+  EXPECT_EQ(degrees(again.layout), degrees(planned.layout));
+  const auto order = [](const Step& s) {
+    return std::tuple(s.schedule, s.micro_batch, s.global_batch, s.recompute, s.dtype, s.clip_norm);
+  };
+  EXPECT_EQ(order(again), order(planned));
+  const auto rate = [](const Optimizer& o) {
+    return std::tuple(o.lr, o.beta1, o.beta2, o.epsilon, o.weight_decay, o.lr_schedule.decay, o.lr_schedule.least,
+                      o.lr_schedule.warmup_samples);
+  };
+  EXPECT_EQ(rate(again.optimizer), rate(planned.optimizer));
+}
+
+const std::vector<std::string> training{"run.clip_norm=1", "run.tokens=1 T", "run.optimizer.lr=0.002",
+                                        "run.optimizer.lr_decay_style=cosine", "run.optimizer.min_lr=0.0002"};
+
+std::vector<std::string> with_training(std::vector<std::string> keys) {
+  keys.insert(keys.end(), training.begin(), training.end());
+  return keys;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    OfPlan, ImportedAgain,
+    testing::Values(RoundTrip{"llama-8b-64xh100.yaml", with_training({}), Trainer::megatron},
+                    RoundTrip{"llama-8b-64xh100.yaml",
+                              with_training({"layout.split=[9, 8, 8, 7]", "run.optimizer.lr_warmup_samples=64"}),
+                              Trainer::megatron},
+                    RoundTrip{"llama-70b-1024xh100.yaml",
+                              with_training({"layout.pipeline=8", "layout.chunks=5", "layout.data=16",
+                                             "schedule.name=interleaved-1f1b", "schedule.recompute=full"}),
+                              Trainer::megatron},
+                    RoundTrip{"llama-70b-1024xh100.yaml", with_training({"model=qwen2.5-72b", "layout.zero=1"}),
+                              Trainer::megatron},
+                    RoundTrip{"mixtral-8x7b-64xh100.yaml", with_training({"layout.expert=4", "layout.expert_tensor=1"}),
+                              Trainer::megatron},
+                    RoundTrip{"gpt3-175b-1024xa100.yaml", with_training({}), Trainer::megatron},
+                    RoundTrip{"llama-8b-64xh100.yaml", with_training({"layout.zero=2"}), Trainer::torchtitan},
+                    RoundTrip{"llama-8b-64xh100.yaml",
+                              with_training({"layout.zero=2", "layout.split=[8, 8, 8, 8]", "schedule.recompute=full"}),
+                              Trainer::torchtitan},
+                    RoundTrip{"llama-8b-64xh100.yaml",
+                              with_training({"layout.zero=2", "layout.chunks=2", "schedule.name=interleaved-1f1b"}),
+                              Trainer::torchtitan},
+                    RoundTrip{"llama-8b-64xh100.yaml",
+                              with_training({"model=qwen3-14b", "model.sequence=4096", "layout.tensor=4",
+                                             "layout.pipeline=1", "layout.data=16", "layout.zero=3"}),
+                              Trainer::torchtitan}));
+
+// The setting that torchtitan's own parser reads (setup/torchtitan.sh).
+TEST(EmittedForTorchtitan, IsReadByItsOwnParserAsPlanned) {
+  const std::string python = SLIPWAY_SOURCE_DIR "/.venv-torchtitan/bin/python";
+  if (!std::filesystem::exists(python)) GTEST_SKIP() << "torchtitan is not installed; setup/torchtitan.sh installs it";
+  const LoadResult loaded =
+      load_scenario(examples + "llama-8b-64xh100.yaml",
+                    with_training({"layout.zero=2", "layout.split=[9, 8, 8, 7]", "schedule.recompute=full",
+                                   "run.optimizer.lr_warmup_samples=64"}));
+  ASSERT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
+  const LaunchArguments launch = launch_arguments(loaded.scenario, Trainer::torchtitan);
+  EXPECT_THAT(launch.version, HasSubstr("0.3.0"));
+  std::string command = python + " " SLIPWAY_SOURCE_DIR "/tests/torchtitan/parsed.py";
+  for (const std::string& argument : launch.arguments) command += " " + argument;
+  FILE* pipe = popen((command + " 2>/dev/null").c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  std::string text;
+  for (int c; (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
+  ASSERT_EQ(pclose(pipe), 0) << command;
+  const nlohmann::json read = nlohmann::json::parse(text);
+  const auto& parallelism = read["parallelism"];
+  EXPECT_EQ(parallelism["tensor_parallel_degree"], 8);
+  EXPECT_EQ(parallelism["data_parallel_shard_degree"], 2);
+  EXPECT_EQ(parallelism["pipeline_parallel_schedule"], "1F1B");
+  std::vector<std::size_t> modules;
+  for (const auto& part : parallelism["module_fqns_per_model_part"]) modules.push_back(part.size());
+  EXPECT_THAT(modules, testing::ElementsAre(10, 8, 8, 9)) << "9, 8, 8, 7 layers, the embedding, norm and lm_head";
+  EXPECT_EQ(read["training"]["global_batch_size"], 32);
+  EXPECT_EQ(read["training"]["local_batch_size"], 16);
+  EXPECT_EQ(read["lr_scheduler"]["warmup_steps"], 2);
+  EXPECT_EQ(read["optimizer"]["lr"], 0.002);
+  EXPECT_EQ(read["optimizer"]["betas"], nlohmann::json({0.9, 0.95}));
+  EXPECT_EQ(read["activation_checkpoint"], "FullAC");
+  EXPECT_EQ(read["model"]["layers"], 32);
+}
+
+}  // namespace
+}  // namespace slipway::test
