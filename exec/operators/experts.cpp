@@ -3,6 +3,9 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "exec/operators/operators.h"
 #include "exec/transport/device.h"
 
@@ -50,12 +53,44 @@ struct FromExperts : torch::autograd::Function<FromExperts> {
 
 }  // namespace
 
-// The weights are a softmax over the k chosen logits alone, in float32 at least.
-ExpertRows rows_for_experts(const at::Tensor& logits, std::int64_t experts_per_token) {
-  const at::Tensor wide = logits.element_size() < 4 ? logits.to(at::kFloat) : logits;
-  const auto [best, expert] = at::topk(wide, experts_per_token, -1);
+namespace {
+
+// Scores of experts outside a token's best groups become −∞.
+at::Tensor within_groups(const at::Tensor& scores, const Block& block) {
+  if (block.groups_per_token == block.expert_groups) return scores;
+  const at::Tensor by_group = scores.unflatten(1, {block.expert_groups, -1});
+  const std::int64_t counted = std::min<std::int64_t>(2, by_group.size(2));
+  const at::Tensor of_group = std::get<0>(at::topk(by_group, counted, -1)).sum(-1);
+  const at::Tensor best = std::get<1>(at::topk(of_group, block.groups_per_token, -1));
+  const at::Tensor outside = at::ones_like(of_group, at::kBool).scatter_(1, best, false);
+  return by_group.masked_fill(outside.unsqueeze(-1), -std::numeric_limits<double>::infinity()).flatten(1);
+}
+
+struct Choice {
+  at::Tensor weights, expert;  // [tokens, k]; weights have a gradient
+};
+
+// In float32 at least.
+Choice choose_experts(const at::Tensor& logits, const Block& block) {
+  const std::int64_t k = block.experts_per_token;
+  const bool softmax = block.scores == RouterScores::softmax;
+  if (softmax && block.normalises_scores && block.groups_per_token == block.expert_groups) {
+    const auto [best, expert] = at::topk(logits, k, -1);  // softmax keeps the order, and its sum cancels
+    return {at::softmax(best, -1), expert};
+  }
+  const at::Tensor scores = softmax ? at::softmax(logits, -1) : at::sigmoid(logits);
+  const at::Tensor expert = std::get<1>(at::topk(within_groups(scores.detach(), block), k, -1));
+  const at::Tensor chosen = scores.gather(1, expert);
+  return {block.normalises_scores ? chosen / chosen.sum(-1, true) : chosen, expert};
+}
+
+}  // namespace
+
+ExpertRows rows_for_experts(const at::Tensor& logits, const Block& block) {
+  auto [weights, expert] = choose_experts(logits.element_size() < 4 ? logits.to(at::kFloat) : logits, block);
+  if (block.score_scale != 1) weights = weights * block.score_scale;
   ExpertRows rows;
-  rows.weights = at::softmax(best, -1).to(logits.scalar_type());
+  rows.weights = weights.to(logits.scalar_type());
   const auto [sorted, order] = at::sort(expert.flatten(), /*stable=*/true, 0, false);
   const auto index = sorted.options();
   rows.order = order;
@@ -72,11 +107,13 @@ at::Tensor from_experts(const at::Tensor& y, const ExpertRows& rows) {
   return FromExperts::apply(y, rows.weights, rows.order, rows.place);
 }
 
+void run_share(OperatorContext& c) { c.wires[index_of(wire_shared)] = c.wires[index_of(wire_branch)]; }
+
 void run_route(OperatorContext& c) {
   at::Tensor& branch = c.wires[index_of(wire_branch)];
   const at::Tensor logits =
       linear(branch, parameter_named(c.parameters, "mlp.router.weight"), nullptr, c.region.weight_gradients);
-  c.rows = rows_for_experts(logits.flatten(0, 1), c.block.experts_per_token);
+  c.rows = rows_for_experts(logits.flatten(0, 1), c.block);
   c.rows.samples = branch.size(1);
   branch = to_experts(branch.flatten(0, 1), c.rows);
 }
@@ -89,9 +126,14 @@ void run_experts_up(OperatorContext& c) {
 
 void run_experts_down(OperatorContext& c) {
   at::Tensor& branch = c.wires[index_of(wire_branch)];
-  const at::Tensor y =
+  branch =
       grouped_linear(branch, c.rows.ends, parameter_named(c.parameters, "mlp.down.weight"), c.region.weight_gradients);
-  branch = from_experts(y, c.rows).unflatten(0, {-1, c.rows.samples});
+}
+
+void run_combine(OperatorContext& c) {
+  at::Tensor& branch = c.wires[index_of(wire_branch)];
+  branch = from_experts(branch, c.rows).unflatten(0, {-1, c.rows.samples});
+  if ((c.op.reads & wire_shared) != 0) branch = branch + c.wires[index_of(wire_shared)];
   c.rows = {};
 }
 

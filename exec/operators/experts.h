@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "exec/operators/linear.h"
+#include "models/model/model.h"
 
 namespace slipway::exec {
 
@@ -22,8 +23,8 @@ struct ExpertRows {
   std::int64_t samples = 1;  // of the tokens, which come as [s', samples, h]
 };
 
-// Sorts rows by the router's logits [tokens, E].
-ExpertRows rows_for_experts(const at::Tensor& logits, std::int64_t experts_per_token);
+// Chooses experts by the router's logits [tokens, E] and the block's rules (models/model/model.h), and sorts the rows.
+ExpertRows rows_for_experts(const at::Tensor& logits, const Block& block);
 // x [tokens, h] → [tokens·k, h].
 at::Tensor to_experts(const at::Tensor& x, const ExpertRows& rows);
 // y [tokens·k, h] → [tokens, h]: the weighted sum of each token's rows.

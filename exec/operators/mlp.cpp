@@ -30,27 +30,27 @@ struct SwigluFunction : torch::autograd::Function<SwigluFunction> {
   }
 };
 
+// The MLP's matrices, or those of the shared experts beside routed ones: the wire says which.
+const ShardedParameter* find_matrix(const OperatorContext& c, const std::string& name) {
+  return find_parameter(c.parameters, (c.op.writes == wire_shared ? "mlp.shared." : "mlp.") + name);
+}
+
 }  // namespace
 
 void run_up(OperatorContext& c) {
-  at::Tensor& branch = c.wires[index_of(wire_branch)];
-  branch = linear(branch, parameter_named(c.parameters, "mlp.up.weight"), find_parameter(c.parameters, "mlp.up.bias"),
-                  c.region.weight_gradients);
+  at::Tensor& x = c.wires[index_of(c.op.writes)];
+  x = linear(x, *find_matrix(c, "up.weight"), find_matrix(c, "up.bias"), c.region.weight_gradients);
 }
 
 // GPT-2 uses the tanh approximation of gelu, BERT the exact one.
 void run_activation(OperatorContext& c) {
-  at::Tensor& branch = c.wires[index_of(wire_branch)];
-  if (c.block.mlp == Mlp::swiglu) {
-    branch = SwigluFunction::apply(branch);
-  } else {
-    branch = at::gelu(branch, c.block.post_norm ? "none" : "tanh");
-  }
+  at::Tensor& x = c.wires[index_of(c.op.writes)];
+  x = c.block.mlp == Mlp::swiglu ? SwigluFunction::apply(x) : at::gelu(x, c.block.post_norm ? "none" : "tanh");
 }
 
 void run_down(OperatorContext& c) {
-  at::Tensor& branch = c.wires[index_of(wire_branch)];
-  branch = linear(branch, parameter_named(c.parameters, "mlp.down.weight"), nullptr, c.region.weight_gradients);
+  at::Tensor& x = c.wires[index_of(c.op.writes)];
+  x = linear(x, *find_matrix(c, "down.weight"), nullptr, c.region.weight_gradients);
 }
 
 }  // namespace slipway::exec

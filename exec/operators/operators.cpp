@@ -35,11 +35,15 @@ void run_operator(OperatorContext& c) {
     case OpKind::route:
       return run_route(c);
     case OpKind::up:
-      return c.block.experts > 0 ? run_experts_up(c) : run_up(c);
+      return c.op.experts > 0 ? run_experts_up(c) : run_up(c);
     case OpKind::activation:
       return run_activation(c);
     case OpKind::down:
-      return c.block.experts > 0 ? run_experts_down(c) : run_down(c);
+      return c.op.experts > 0 ? run_experts_down(c) : run_down(c);
+    case OpKind::share:
+      return run_share(c);
+    case OpKind::combine:
+      return run_combine(c);
     case OpKind::head_transform:
       return run_head_transform(c);
     case OpKind::logits:

@@ -41,7 +41,7 @@ struct OperatorContext {
   const TokenBatch& batch;                // embed, logits, loss
   const std::vector<TokenRange>& tokens;  // of the sequence: a slice's, or those of this context rank
   RotaryTables& rotary;
-  ExpertRows& rows;  // from `route` to the `down` of the same block
+  ExpertRows& rows;  // from `route` to the `combine` of the same block
   int tensor_rank = 0, tensor_degree = 1;
   bool sequence_parallel = false;
   double loss_tokens = 1;          // predicted tokens of the whole step, over all ranks
@@ -63,9 +63,11 @@ void run_out_projection(OperatorContext&);
 void run_up(OperatorContext&);  // mlp.cpp
 void run_activation(OperatorContext&);
 void run_down(OperatorContext&);
-void run_route(OperatorContext&);  // experts.cpp
+void run_share(OperatorContext&);  // experts.cpp
+void run_route(OperatorContext&);
 void run_experts_up(OperatorContext&);
 void run_experts_down(OperatorContext&);
+void run_combine(OperatorContext&);
 void run_head_transform(OperatorContext&);  // head.cpp
 void run_logits(OperatorContext&);
 void run_loss(OperatorContext&);

@@ -40,6 +40,10 @@ std::vector<Refusal> not_executable(const Step& step, const Run& run, bool batch
   if (step.dtype == Dtype::float16)
     refusals.push_back({"run.dtype", "small gradients of float16 need loss scaling, which the executor does not do",
                         "float64, float32, bfloat16", "set run.dtype to bfloat16 or float32"});
+  if (const Sharding cut = sharding_of(step.layout); dispatches(cut))
+    refusals.push_back({cut.expert > 1 ? "layout.expert" : "layout.expert_tensor",
+                        "the executor does not send tokens between ranks yet", "",
+                        "set layout.expert to 1 and leave layout.expert_tensor out; such layouts are for predictions"});
   if (step.overlap_tensor)
     refusals.push_back({"schedule.overlap_tensor", "the executor runs a gather and its product one after the other",
                         "false", "leave it out; it is for predictions"});

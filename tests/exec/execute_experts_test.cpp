@@ -4,11 +4,22 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
 #include "exec/operators/experts.h"
 #include "tests/support/layout_runs.h"
 
 namespace slipway::test {
 namespace {
+
+Block routing(std::int64_t experts_per_token) {
+  Block block;
+  block.experts_per_token = experts_per_token;
+  return block;
+}
 
 // ---- Rows --------------------------------------------------------------------------------------------
 
@@ -16,7 +27,7 @@ TEST(ExpertRows, AreTheTokensOfEachExpertInTheirOrderAndSumUpByTheSoftmaxOverThe
   at::manual_seed(3);
   const std::int64_t tokens = 11, experts = 5, each = 3;
   const at::Tensor logits = at::randn({tokens, experts}, at::kDouble), x = at::randn({tokens, 4}, at::kDouble);
-  const ExpertRows rows = rows_for_experts(logits, each);
+  const ExpertRows rows = rows_for_experts(logits, routing(each));
   const at::Tensor sorted = to_experts(x, rows);
   ASSERT_EQ(sorted.size(0), tokens * each);
   EXPECT_EQ(rows.ends[experts - 1].item<int>(), tokens * each);
@@ -50,7 +61,7 @@ TEST(ExpertRows, HaveTheGradientsThatFiniteDifferencesGive) {
   const std::int64_t tokens = 5, experts = 4, each = 2;
   const at::Tensor weight = at::randn({tokens, 3}, at::kDouble);
   const auto value = [&](const at::Tensor& logits, const at::Tensor& x) {
-    const ExpertRows rows = rows_for_experts(logits, each);
+    const ExpertRows rows = rows_for_experts(logits, routing(each));
     return (from_experts(to_experts(x, rows).square(), rows) * weight).sum();
   };
   const at::Tensor logits = at::randn({tokens, experts}, at::kDouble).requires_grad_(true);
@@ -68,6 +79,49 @@ TEST(ExpertRows, HaveTheGradientsThatFiniteDifferencesGive) {
     }
     EXPECT_LE((of.grad() - slope).abs().max().item<double>(), 1e-8);
   }
+}
+
+// DeepSeek-V3's router, token after token with loops (DeepSeek-AI 2024, equations 12 to 16 and section 2.1.2).
+TEST(ExpertRows, OfGroupsAndSigmoidsWeighTheBestExpertsOfTheBestGroups) {
+  at::manual_seed(6);
+  Block block = routing(3);
+  block.experts = 12, block.expert_groups = 4, block.groups_per_token = 2;
+  block.scores = RouterScores::sigmoid, block.score_scale = 2.5;
+  const at::Tensor logits = at::randn({9, 12}, at::kDouble);
+  for (const bool normalised : {true, false}) {
+    block.normalises_scores = normalised;
+    const ExpertRows rows = rows_for_experts(logits, block);
+    const at::Tensor expert_of_row = at::searchsorted(rows.ends, at::arange(27, at::kInt), false, /*right=*/true);
+    for (std::int64_t token = 0; token < 9; ++token) {
+      std::vector<double> score(12);
+      for (int e = 0; e < 12; ++e) score[e] = 1 / (1 + std::exp(-logits[token][e].item<double>()));
+      std::vector<std::pair<double, int>> groups;
+      for (int g = 0; g < 4; ++g) {
+        std::vector<double> own(score.begin() + g * 3, score.begin() + g * 3 + 3);
+        std::sort(own.rbegin(), own.rend());
+        groups.emplace_back(-(own[0] + own[1]), g);
+      }
+      std::sort(groups.begin(), groups.end());
+      std::vector<std::pair<double, int>> allowed;
+      for (int e = 0; e < 12; ++e)
+        if (e / 3 == groups[0].second || e / 3 == groups[1].second) allowed.emplace_back(-score[e], e);
+      std::sort(allowed.begin(), allowed.end());
+      const double sum = -(allowed[0].first + allowed[1].first + allowed[2].first);
+      for (int i = 0; i < 3; ++i) {
+        EXPECT_EQ(expert_of_row[rows.place[token * 3 + i].item<int>()].item<int>(), allowed[i].second) << token << i;
+        EXPECT_NEAR(rows.weights[token][i].item<double>(), -allowed[i].first * 2.5 / (normalised ? sum : 1), 1e-14);
+      }
+    }
+  }
+}
+
+TEST(ExpertRows, OfASoftmaxOverAllExpertsKeepTheirShares) {
+  at::manual_seed(7);
+  Block block = routing(2);
+  block.normalises_scores = false;
+  const at::Tensor logits = at::randn({6, 5}, at::kDouble);
+  const at::Tensor largest = std::get<0>(logits.softmax(1).sort(1, /*descending=*/true)).narrow(1, 0, 2);
+  EXPECT_TRUE(at::allclose(rows_for_experts(logits, block).weights, largest, 1e-14));
 }
 
 // ---- Products ----------------------------------------------------------------------------------------
@@ -149,6 +203,23 @@ TEST(Experts, WithNormsOfQueryAndKeyAsQwen3HasThemGiveTheResultsOfOneProcess) {
   model.runs[1].block.experts_per_token = 3;
   expect_layouts_equal_one_process({with_layout(model, {.tensor = 2, .data = 2, .zero = 1}),
                                     with_layout(model, {.tensor = 2, .pipeline = 2, .sequence_parallel = true})});
+}
+
+// As in DeepSeek-V3: experts that every token goes through, sigmoid scores, groups of experts.
+TEST(Experts, BesideSharedOnesGiveTheResultsOfOneProcess) {
+  Model model = tiny_mixtral(2);
+  model.name = "tiny-shared";
+  Block& block = model.runs[1].block;
+  block.experts = 8, block.experts_per_token = 3, block.expert_groups = 4, block.groups_per_token = 2;
+  block.shared_ffn = 32, block.scores = RouterScores::sigmoid, block.score_scale = 1.5;
+  std::vector<Step> inputs{with_layout(model, {.tensor = 2, .data = 2, .zero = 3}),
+                           with_layout(model, {.tensor = 2, .pipeline = 2, .sequence_parallel = true}),
+                           with_layout(model, {.pipeline = 2, .context = 2})};
+  inputs.push_back(inputs.front());
+  inputs.back().recompute = Recompute::full;
+  inputs.push_back(inputs[1]);
+  inputs.back().schedule = "zb-h1";
+  expect_layouts_equal_one_process(inputs);
 }
 
 // Layers without experts among those with them.
