@@ -44,6 +44,9 @@ std::vector<Refusal> not_executable(const Step& step, const Run& run, bool batch
     refusals.push_back({cut.expert > 1 ? "layout.expert" : "layout.expert_tensor",
                         "the executor does not send tokens between ranks yet", "",
                         "set layout.expert to 1 and leave layout.expert_tensor out; such layouts are for predictions"});
+  if (step.narrow != NarrowRecipe::none)
+    refusals.push_back(
+        {"run.fp8", "the executor computes products in run.dtype", "none", "leave run.fp8 out; it is for predictions"});
   if (step.overlap_tensor)
     refusals.push_back({"schedule.overlap_tensor", "the executor runs a gather and its product one after the other",
                         "false", "leave it out; it is for predictions"});

@@ -17,12 +17,14 @@ double streaming_seconds(const Machine& machine, double bytes) {
   return bytes / rate;
 }
 
+Format operand_format(const Operator& op) { return op.narrow.value_or(static_cast<Format>(op.dtype)); }
+
 double matrix_seconds(const Machine& machine, const Operator& op, double flops) {
   if (flops <= 0) return 0;
-  const double peak = machine.peak_flops[static_cast<std::size_t>(op.dtype)];
+  const double peak = machine.peak_flops[static_cast<std::size_t>(computes_as(operand_format(op)))];
   if (!(peak > 0))
     throw std::invalid_argument(
-        "machine " + machine.name + " has no peak_flops for " + name_of(op.dtype) +
+        "machine " + machine.name + " has no peak_flops for " + name_of(operand_format(op)) +
         "; choose another dtype, or add the peak to its profile (`slipway calibrate` measures it)");
   const double efficiency =
       is_attention(op.kind) ? machine.attention_efficiency : gemm_efficiency(machine, op.m, op.n, op.k);
@@ -67,16 +69,20 @@ Rates rates_of(const Machine& machine, Format format) {
   return {peak, machine.memory_bandwidth};
 }
 
-// Wider formats have no measured products: the shapes cost what they cost in bfloat16, at the format's peak.
+// Formats without measured products: the shapes cost what they cost in FP8 where the format computes as that, else in
+// bfloat16, at the format's peak.
 const GemmConstants& gemm_of(const Machine& machine, Format format) {
   const auto& gemm = machine.kernels.gemm;
-  const auto& own = gemm[static_cast<std::size_t>(format)];
-  return own ? *own : gemm[static_cast<std::size_t>(Format::bfloat16)].value();
+  for (const Format measured : {format, computes_as(format)})
+    if (const auto& own = gemm[static_cast<std::size_t>(measured)]) return *own;
+  return gemm[static_cast<std::size_t>(Format::bfloat16)].value();
 }
 
-double product_seconds(const Machine& machine, Dtype dtype, const GemmShape& shape) {
-  const auto format = static_cast<Format>(dtype);
+// Casts are kernels of their own in training (operator_cost.cpp), where inference libraries measured them as part of a
+// narrow product. So one starts as soon after the kernel before it as a product in bfloat16.
+double product_seconds(const Machine& machine, Format format, const GemmShape& shape) {
   GemmConstants constants = gemm_of(machine, format);
+  if (format >= Format::fp8) constants.cast = 0, constants.launch = gemm_of(machine, Format::bfloat16).launch;
   const StepConstants& c = machine.constants;
   const double share = c.gemm * (machine.generation >= Generation::hopper ? c.gemm_hopper : 1);
   constants.share = std::min(most_share, constants.share * share);
@@ -89,24 +95,23 @@ double product_seconds(const Machine& machine, Dtype dtype, const GemmShape& sha
 //   what grouped kernels were measured at (kernels.h), which covers experts of few rows, and weights that are only read
 //
 // `rows` stands where the rows do in `shape`: m, or k for the gradient of the weights.
-double grouped_seconds(const Machine& machine, Dtype dtype, GemmShape shape, double GemmShape::*rows, int experts) {
+double grouped_seconds(const Machine& machine, Format format, GemmShape shape, double GemmShape::*rows, int experts) {
   constexpr double half_a_tile = 64;
   const double before = shape.*rows;
   shape.*rows = before + half_a_tile * experts;
-  const double plain = product_seconds(machine, dtype, shape);
-  const auto format = static_cast<Format>(dtype);
+  const double plain = product_seconds(machine, format, shape);
   const auto& measured = machine.kernels.grouped_gemm[static_cast<std::size_t>(format)];
   if (!measured) return plain;
   const Rates rates = rates_of(machine, format);
   shape.*rows = before + measured->waste * experts;
   const double products = 2 * shape.m * shape.n * shape.k / (rates.flops * measured->share);
   const double bytes = shape.bytes / (rates.memory * measured->memory);
-  return std::max(plain, gemm_of(machine, format).launch + std::max(products, bytes));
+  return std::max(plain, gemm_of(machine, Format::bfloat16).launch + std::max(products, bytes));
 }
 
 double weighted_seconds(const Machine& machine, const Operator& op, const GemmShape& shape, double GemmShape::*rows) {
-  return op.experts > 0 ? grouped_seconds(machine, op.dtype, shape, rows, op.experts)
-                        : product_seconds(machine, op.dtype, shape);
+  return op.experts > 0 ? grouped_seconds(machine, operand_format(op), shape, rows, op.experts)
+                        : product_seconds(machine, operand_format(op), shape);
 }
 
 // Bytes of an operator's element-wise kernels over their count (operator_cost.cpp), which has SwiGLU as two kernels and

@@ -17,44 +17,6 @@ double slower(double a, double b) {
 
 }  // namespace
 
-double weight_bytes(Format format) {
-  switch (format) {
-    case Format::fp8:
-    case Format::fp8_block:
-      return 1;
-    case Format::nvfp4:
-      return 0.5 + 1.0 / 16;
-    case Format::mxfp4_weight:
-    case Format::mxfp4_fp8:
-      return 0.5 + 1.0 / 32;
-    default:
-      return bytes_of(static_cast<Dtype>(format));
-  }
-}
-
-double input_bytes(Format format) {
-  switch (format) {
-    case Format::mxfp4_weight:
-      return 2;
-    case Format::mxfp4_fp8:
-      return 1;
-    default:
-      return weight_bytes(format);
-  }
-}
-
-Format computes_as(Format format) {
-  switch (format) {
-    case Format::fp8_block:
-    case Format::mxfp4_fp8:
-      return Format::fp8;
-    case Format::mxfp4_weight:
-      return Format::bfloat16;
-    default:
-      return format;
-  }
-}
-
 double seconds_of(const GemmConstants& c, const Rates& rates, const GemmShape& s) {
   const double products = 2 * s.m * s.n * s.k / (rates.flops * c.share) * (1 + c.area / (s.m * s.n));
   return c.launch + c.cast * s.m * s.k / rates.memory + slower(products, s.bytes / (rates.memory * c.memory));

@@ -26,43 +26,11 @@
 #include <string>
 #include <vector>
 
-#include "models/model/dtype.h"
+#include "models/model/format.h"
 #include "models/model/names.h"
 #include "models/model/operators.h"
 
 namespace slipway::models {
-
-// Number format of a product's operands. Sums are wider.
-enum class Format : std::uint8_t {
-  float64,
-  float32,
-  tf32,
-  bfloat16,
-  float16,
-  fp8,           // a scale per tensor
-  fp8_block,     // a scale per 128 × 128 weights and per 128 inputs
-  nvfp4,         // 4 bits, a scale per 16 numbers
-  mxfp4_weight,  // weights of 4 bits, a scale per 32; inputs of 16 bits
-  mxfp4_fp8,     // the same with inputs of 8 bits
-};
-inline constexpr std::array format_names{Named{Format::float64, "float64"},
-                                         Named{Format::float32, "float32"},
-                                         Named{Format::tf32, "tf32"},
-                                         Named{Format::bfloat16, "bfloat16"},
-                                         Named{Format::float16, "float16"},
-                                         Named{Format::fp8, "fp8"},
-                                         Named{Format::fp8_block, "fp8_block"},
-                                         Named{Format::nvfp4, "nvfp4"},
-                                         Named{Format::mxfp4_weight, "mxfp4_weight"},
-                                         Named{Format::mxfp4_fp8, "mxfp4_fp8"}};
-constexpr std::size_t formats = format_names.size();
-constexpr const char* name_of(Format format) { return name_in(format_names, format); }
-static_assert(static_cast<int>(Format::float16) == static_cast<int>(Dtype::float16), "a Dtype is also a Format");
-// Bytes of one weight and of one input in memory, scales included.
-double weight_bytes(Format format);
-double input_bytes(Format format);
-// The format whose peak a product reaches: that of its wider operand.
-Format computes_as(Format format);
 
 struct GemmConstants {
   double share = 1, area = 0, memory = 1, launch = 0, cast = 0;

@@ -20,19 +20,52 @@ bool fused_norm(const CostInput& in) {
   return in.block.norm == Norm::layer || in.shape.kernels == Kernels::flash2_rmsnorm;
 }
 
-void set_gemm(Operator& op, const CostInput& in, std::int64_t m, std::int64_t n, std::int64_t k) {
+// Bytes of a number of a layer's Linears: of its input as the product reads it and the backward pass keeps it.
+double input_element(const CostInput& in) {
+  const auto format = format_of(in.shape.narrow);
+  return format ? input_bytes(*format) : element(in);
+}
+
+// `matrices` of n × k; each of the m rows goes through one of them. Two operands are read and one is written; each
+// gradient is a GEMM over the same three matrices.
+void set_wide_products(Operator& op, const CostInput& in, std::int64_t m, std::int64_t n, std::int64_t k,
+                       std::int64_t matrices) {
   op.m = m, op.n = n, op.k = k;
   op.forward_flops = 2.0 * real(m) * real(n) * real(k);
   op.input_grad_flops = op.weight_grad_flops = op.forward_flops;
-  // Two operands are read and one is written; each gradient is a GEMM over the same three matrices.
-  op.forward_bytes = element(in) * (real(m * k) + real(k * n) + real(m * n));
+  op.forward_bytes = element(in) * (real(m * k) + real(matrices * k * n) + real(m * n));
   op.backward_bytes = 2 * op.forward_bytes;
   op.saved_bytes = element(in) * real(m * k);
 }
 
+void set_gemm(Operator& op, const CostInput& in, std::int64_t m, std::int64_t n, std::int64_t k) {
+  set_wide_products(op, in, m, n, k, 1);
+}
+
+// A Linear of a layer, in the narrow format where the trainer has one. The input is cast forward and the output's
+// gradient backward, each by rows and by columns in one kernel; the weight gradient's operands are cast then. Results
+// are in the dtype. Casts of weights, once a step, are left out.
+void set_linear(Operator& op, const CostInput& in, std::int64_t m, std::int64_t n, std::int64_t k,
+                std::int64_t matrices = 1) {
+  set_wide_products(op, in, m, n, k, matrices);
+  op.narrow = format_of(in.shape.narrow);
+  if (!op.narrow) return;
+  const double B = element(in), I = input_bytes(*op.narrow), W = weight_bytes(*op.narrow);
+  const double input = real(m * k), weights = real(matrices * k * n), output = real(m * n);
+  op.forward_bytes = I * input + W * weights + B * output;
+  op.backward_bytes = I * (2 * output + input) + W * weights + B * (input + weights);
+  op.saved_bytes = I * input;
+  const double cast = reads_of_cast(in.shape.narrow) * B + 2 * I;
+  op.elementwise_forward_bytes = cast * input;
+  op.elementwise_backward_bytes = cast * output;
+  op.kernels += reads_of_cast(in.shape.narrow);
+}
+
 // Column-parallel projections keep their input as sequence parallelism shards it, and gather it again in the backward
 // pass (Korthikanti 2022, the form of Fujii's formula).
-void keep_sharded_input(Operator& op, const CostInput& in) { op.saved_bytes = element(in) * residual_elements(in); }
+void keep_sharded_input(Operator& op, const CostInput& in) {
+  op.saved_bytes = (op.narrow ? input_element(in) : element(in)) * residual_elements(in);
+}
 
 }  // namespace
 
@@ -109,11 +142,12 @@ void set_fork(Operator& op, const CostInput& in) {
 void set_qkv(Operator& op, const CostInput& in) {
   const Block& block = in.block;
   const int t = in.shape.sharding.tensor;
-  set_gemm(op, in, in.tokens.whole, (block.heads + 2 * block.kv_heads) * block.head_dim / t, block.hidden);
+  set_linear(op, in, in.tokens.whole, (block.heads + 2 * block.kv_heads) * block.head_dim / t, block.hidden);
   keep_sharded_input(op, in);
   const double queries_keys = real(in.tokens.whole * (block.heads + block.kv_heads) * block.head_dim / t);
   if (block.positions == Positions::rotary) {
-    op.elementwise_forward_bytes = op.elementwise_backward_bytes = 2 * element(in) * queries_keys;
+    op.elementwise_forward_bytes += 2 * element(in) * queries_keys;
+    op.elementwise_backward_bytes += 2 * element(in) * queries_keys;
     op.kernels += 2;
   }
   if (!block.qk_norm) return;
@@ -216,7 +250,7 @@ void set_ring_attention(Operator& op, const CostInput& in) {
 }
 
 void set_out_projection(Operator& op, const CostInput& in) {
-  set_gemm(op, in, in.tokens.whole, in.block.hidden, in.block.heads * in.block.head_dim / in.shape.sharding.tensor);
+  set_linear(op, in, in.tokens.whole, in.block.hidden, in.block.heads * in.block.head_dim / in.shape.sharding.tensor);
 }
 
 // Both are read, the sum is written. Backward hands the gradient to both paths for free. The sum of the two gradients
@@ -240,7 +274,7 @@ std::int64_t mlp_columns(const Operator& op, const CostInput& in) {
 
 void set_up(Operator& op, const CostInput& in) {
   const std::int64_t matrices = in.block.mlp == Mlp::swiglu ? 2 : 1;
-  set_gemm(op, in, in.tokens.whole, matrices * mlp_columns(op, in), in.block.hidden);
+  set_linear(op, in, in.tokens.whole, matrices * mlp_columns(op, in), in.block.hidden);
   keep_sharded_input(op, in);
 }
 
@@ -257,7 +291,7 @@ void set_activation(Operator& op, const CostInput& in) {
 }
 
 void set_down(Operator& op, const CostInput& in) {
-  set_gemm(op, in, in.tokens.whole, in.block.hidden, mlp_columns(op, in));
+  set_linear(op, in, in.tokens.whole, in.block.hidden, mlp_columns(op, in));
 }
 
 // Dense h×h, gelu (2, then 3), fused norm (2, then 3); keeps the input of each.
@@ -312,13 +346,9 @@ namespace {
 constexpr double index_bytes = 8;
 
 void set_products(Operator& op, const CostInput& in, std::int64_t n, std::int64_t k) {
-  const std::int64_t rows = mlp_rows(in), experts = in.block.experts / in.shape.sharding.expert;
-  op.m = rows, op.n = n, op.k = k;
+  const std::int64_t experts = in.block.experts / in.shape.sharding.expert;
   op.experts = static_cast<int>(experts);
-  op.forward_flops = op.input_grad_flops = op.weight_grad_flops = 2.0 * real(rows) * real(n) * real(k);
-  op.forward_bytes = element(in) * (real(rows * k) + real(experts * k * n) + real(rows * n));
-  op.backward_bytes = 2 * op.forward_bytes;
-  op.saved_bytes = element(in) * real(rows * k);
+  set_linear(op, in, mlp_rows(in), n, k, experts);
 }
 
 // Tokens that this rank routes, and whose results it sums.

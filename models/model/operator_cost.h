@@ -6,6 +6,7 @@
 // kernel by kernel, with each tensor read or written once a kernel. The kernel sequence of unfused norm and softmax is
 // that of the first Llama release (convert to fp32, compute, convert back). The slow rows of Hagemann 2023 ran the
 // same.
+// Linears of layers may have operands in a narrow format (models/model/format.h).
 // Guarded by tests/models/operators_test.cpp.
 #pragma once
 

@@ -35,6 +35,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -149,6 +150,7 @@ struct Operator {
   int experts = 0;                              // up, down: grouped products of so many experts of this rank
   int round = 0;                                // ring_attention, and the shift that brings its block
   Dtype dtype = Dtype::bfloat16;                // of the work, or of the message
+  std::optional<Format> narrow;                 // of a product's operands, where it is narrower than the dtype
 };
 
 // The operators of blocks [first, last) of `model`, in forward order. Throws std::invalid_argument with the numbers

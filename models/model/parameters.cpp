@@ -174,10 +174,13 @@ std::int64_t shard_elements(const Parameter& parameter, int degree) {
 
 BlockElements block_shard_elements(const Model& model, int block_index, const Sharding& sharding, bool shares_table) {
   BlockElements elements;
+  const bool is_layer = blocks_of(model)[block_index].kind == BlockKind::transformer;
   for (const Parameter& parameter : parameters_of(model, block_index)) {
     if (shares_table && !parameter.same_as.empty()) continue;
     if (parameter.experts == 0 || !dispatches(sharding)) {
-      elements.dense += shard_elements(parameter, sharding.tensor);
+      const std::int64_t dense = shard_elements(parameter, sharding.tensor);
+      elements.dense += dense;
+      if (is_layer && !parameter.is_vector && parameter.shard_dim >= 0) elements.linears += dense;
       continue;
     }
     if (parameter.experts % sharding.expert != 0)

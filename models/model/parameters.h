@@ -59,14 +59,15 @@ std::map<std::string, std::string> settings_without_shape(const Model& model);
 std::vector<Piece> pieces_of(const Parameter& parameter, int rank, int degree);
 // Number of elements in that shard.
 std::int64_t shard_elements(const Parameter& parameter, int degree);
-// Elements of a block on one rank: of its experts, where tokens are dispatched to them, and of everything else.
+// Elements of a block on one rank: of its experts, where tokens are dispatched to them, and of everything else. Of the
+// dense ones, `linears` are those of a layer's Linears, which may be cast to a narrow format.
 // `shares_table`: a tied head counts without its matrix, which is the embedding's tensor (schedules/step/placement.h).
 // Throws std::invalid_argument as pieces_of, and where the expert degree does not divide the experts.
 struct BlockElements {
-  std::int64_t dense = 0, experts = 0;
+  std::int64_t dense = 0, experts = 0, linears = 0;
   std::int64_t sum() const { return dense + experts; }
   BlockElements& operator+=(const BlockElements& other) {
-    dense += other.dense, experts += other.experts;
+    dense += other.dense, experts += other.experts, linears += other.linears;
     return *this;
   }
 };

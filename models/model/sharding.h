@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "models/model/dtype.h"
+#include "models/model/format.h"
 #include "models/model/names.h"
 
 namespace slipway::models {
@@ -54,6 +55,7 @@ struct WorkShape {
   Sharding sharding = {};
   Kernels kernels = Kernels::flash2_rmsnorm;
   Dtype dtype = Dtype::bfloat16;
+  NarrowRecipe narrow = NarrowRecipe::none;
   bool recompute_attention = false;  // selective recompute: the backward pass makes scores again
   std::int64_t before = 0;           // tokens of the same sequence before this slice, which it attends to
 };

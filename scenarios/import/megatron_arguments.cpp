@@ -659,10 +659,9 @@ void compose_dtypes(Import& import) {
              import.given("fp16") ? "fp16" : "bf16");
   for (const char* format : {"fp8-format", "fp4-format"}) {
     if (!import.given(format)) continue;
-    const std::string recipe = import.text(std::string(format).substr(0, 4) + "recipe", "delayed");
-    import.set("run.fp8",
-               recipe == "mxfp8" || recipe == "blockwise" ? recipe : std::string(format).substr(0, 3) + "-" + recipe,
-               format);
+    const std::string width = std::string(format).substr(0, 4);
+    const std::string recipe = import.text(width + "recipe", width == "fp4-" ? "nvfp4" : "delayed");
+    import.set("run.fp8", recipe, format);
     if (import.given("fp8-param-gather"))
       import.set("run.fp8_gather", "true", "fp8-param-gather", "weights are gathered in bfloat16");
   }

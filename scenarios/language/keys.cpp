@@ -578,7 +578,7 @@ Names dtypes() { return {"float64", "float32", "bfloat16", "float16"}; }
 std::string meant_dtype(std::string_view word) {
   if (const auto dtype = dtype_named(word); dtype && dtype != Dtype::tf32) return did_you_mean({name_of(*dtype)});
   if (word.starts_with("fp8") || word.starts_with("float8") || word.starts_with("e4m3") || word.starts_with("e5m2"))
-    return "fp8 is not modelled; use bfloat16, which is slower";
+    return "products in FP8 are run.fp8; weights and activations stay in bfloat16";
   if (word == "half") return did_you_mean({"float16"});
   if (word == "float" || word == "single") return did_you_mean({"float32"});
   return word == "double" ? did_you_mean({"float64"}) : "";
@@ -674,6 +674,10 @@ const Key run_table[] = {
     {.path = "run.dtype", .type = choice, .meaning = "dtype of weights, activations and messages",
      .derived = "bfloat16 if all machines are GPUs that have it, else float16 if they have that, else float32", .choices = dtypes, .hint = meant_dtype,
      .writes_derived = true, .bound = dtype_field},
+    {.path = "run.fp8", .type = choice,
+     .meaning = "narrow format of the products of layers, as the recipes of Transformer Engine: delayed and tensorwise (FP8, a scale per tensor), blockwise (per 128 numbers), mxfp8 (per 32), nvfp4 (4 bits, per 16)",
+     .fallback = "none", .choices = words_of<narrow_recipe_names>,
+     .bound = choice_field<narrow_recipe_names, step, &Step::narrow>},
 };
 // clang-format on
 

@@ -295,6 +295,10 @@ LaunchArguments megatron(const Scenario& s) {
     list.emplace_back("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1");
   if (s.step.dtype == Dtype::bfloat16) list.emplace_back("--bf16");
   if (s.step.dtype == Dtype::float16) list.emplace_back("--fp16");
+  if (s.step.narrow == NarrowRecipe::nvfp4)
+    list.emplace_back("--fp4-format e2m1 --fp4-recipe nvfp4");
+  else if (s.step.narrow != NarrowRecipe::none)
+    list.push_back(std::string("--fp8-format hybrid --fp8-recipe ") + name_of(s.step.narrow));
   if (s.step.dtype == Dtype::float64)
     launch.missing.emplace_back("float64: Megatron-LM trains in float32, without --bf16 and --fp16");
   megatron_training(s, launch);
@@ -435,6 +439,8 @@ LaunchArguments torchtitan(const Scenario& s) {
   torchtitan_learning_rate(s, launch);
   torchtitan_optimizer_arguments(s, launch);
   list.push_back(std::string("--training.mixed_precision_param ") + name_of(s.step.dtype));
+  if (s.step.narrow != NarrowRecipe::none)
+    launch.missing.emplace_back("run.fp8: torchtitan converts Linears by an entry of its own configuration");
   list.emplace_back("--training.disable_cuda_graphs");  // priced without them
   launch.to_add.emplace_back("--dataloader.dataset and --hf_assets_path");
   if (s.step.recompute == Recompute::selective)

@@ -111,8 +111,7 @@ std::vector<int> StepEstimator::Parts::most_layers(const Step& step, const Sched
   const Wiring& wires = wiring(layout);
   const std::vector<BlockElements>& elements = elements_of_runs(step);
   const auto fixed_bytes = [&](std::size_t run) {
-    const StaticBytes fixed =
-        static_bytes_of(elements[run], layout, base.dtype, base.gradient_dtype, use.placement.copies);
+    const StaticBytes fixed = static_bytes_of(elements[run], step, use.placement.copies);
     return fixed.weights + least_gradients * fixed.gradients + fixed.optimizer;
   };
   std::vector<int> most;

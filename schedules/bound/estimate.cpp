@@ -460,8 +460,7 @@ void bound_memory(Parts& parts, const Step& step, int m, StepEstimate& estimate)
       elements += costs.elements[part];
       if (use.is_plain) kept += use.in_flight[q][stage / p] * costs.kept_bytes[part];
     }
-    const StaticBytes fixed =
-        static_bytes_of(elements, step.layout, step.dtype, parts.base.gradient_dtype, use.placement.copies);
+    const StaticBytes fixed = static_bytes_of(elements, step, use.placement.copies);
     const double bytes =
         fixed.weights + parts.least_gradients * fixed.gradients + fixed.optimizer + parts.least_kept * kept;
     const double capacity = parts.cluster.groups[wires.machine_group[q]].machine.memory_bytes;

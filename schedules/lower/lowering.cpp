@@ -129,22 +129,25 @@ TaskId LoweringState::add_collective(int communicator, int work, int micro_batch
 
 namespace {
 
-StaticBytes static_bytes(double elements, double shards, int zero, Dtype dtype, Dtype gradient_dtype) {
-  return {elements * bytes_of(dtype) / (zero >= 3 ? shards : 1),
-          elements * bytes_of(gradient_dtype) / (zero >= 2 ? shards : 1),
-          elements * optimizer_bytes_per_parameter(dtype) / (zero >= 1 ? shards : 1)};
+// `linears` of the elements have copies in the narrow format, by rows and by columns, beside those in the dtype.
+StaticBytes static_bytes(double elements, double linears, double shards, const Step& step) {
+  const int zero = step.layout.zero;
+  const auto narrow = format_of(step.narrow);
+  const double copies = narrow ? 2 * weight_bytes(*narrow) * linears : 0;
+  return {(elements * bytes_of(step.dtype) + copies) / (zero >= 3 ? shards : 1),
+          elements * bytes_of(step.gradient_dtype) / (zero >= 2 ? shards : 1),
+          elements * optimizer_bytes_per_parameter(step.dtype) / (zero >= 1 ? shards : 1)};
 }
 
 }  // namespace
 
-StaticBytes static_bytes_of(const BlockElements& held, const Layout& layout, Dtype dtype, Dtype gradient_dtype,
-                            int copies) {
+StaticBytes static_bytes_of(const BlockElements& held, const Step& step, int copies) {
+  const Layout& layout = step.layout;
   const double shards = static_cast<double>(layout.data) * layout.context * copies;
-  const StaticBytes bytes = static_bytes(static_cast<double>(held.dense), shards, layout.zero, dtype, gradient_dtype);
+  const auto dense = static_cast<double>(held.dense), experts = static_cast<double>(held.experts);
+  const StaticBytes bytes = static_bytes(dense, static_cast<double>(held.linears), shards, step);
   if (held.experts == 0) return bytes;
-  const double expert_shards = static_cast<double>(expert_data_of(layout)) * copies;
-  const StaticBytes more =
-      static_bytes(static_cast<double>(held.experts), expert_shards, layout.zero, dtype, gradient_dtype);
+  const StaticBytes more = static_bytes(experts, experts, static_cast<double>(expert_data_of(layout)) * copies, step);
   return {bytes.weights + more.weights, bytes.gradients + more.gradients, bytes.optimizer + more.optimizer};
 }
 
@@ -200,7 +203,7 @@ std::vector<StaticBytes> static_bytes_of(const Step& step) {
       for (int block = part.first; block < part.last; ++block)
         held += block_shard_elements(step.model, block, sharding_of(layout), one_table);
     }
-    result.push_back(static_bytes_of(held, layout, step.dtype, step.gradient_dtype, placement.copies));
+    result.push_back(static_bytes_of(held, step, placement.copies));
     if (!uses_kfac(step)) continue;
     const std::vector<KfacPlace> places = kfac_places(blocks, placement, stages, pipeline);
     result.back().optimizer +=

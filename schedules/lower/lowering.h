@@ -16,8 +16,7 @@ namespace slipway::schedules {
 // K-FAC's inverses are those of the replica with most.
 std::vector<StaticBytes> static_bytes_of(const Step& step);
 // The same for these parameters on one rank; `copies` of the model in the pipeline.
-StaticBytes static_bytes_of(const BlockElements& elements, const Layout& layout, Dtype dtype, Dtype gradient_dtype,
-                            int copies = 1);
+StaticBytes static_bytes_of(const BlockElements& elements, const Step& step, int copies = 1);
 
 // The graph without `order`. The step must be legal (schedules/rules/rules.h).
 TaskGraph lower(const Step& step, const Representatives& representatives = {});

@@ -218,7 +218,7 @@ std::vector<StaticBytes> fixed_bytes(const Stages& stages) {
   for (int pipeline = 0; pipeline < stages.step.layout.pipeline; ++pipeline) {
     BlockElements elements = elements_of(stages, pipeline);
     elements.dense -= tied_elements(stages, pipeline);
-    bytes.push_back(static_bytes_of(elements, stages.step.layout, stages.step.dtype, stages.step.gradient_dtype));
+    bytes.push_back(static_bytes_of(elements, stages.step));
   }
   return bytes;
 }

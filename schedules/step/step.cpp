@@ -10,6 +10,7 @@ WorkShape work_shape(const Step& step) {
           .sharding = sharding_of(step.layout),
           .kernels = step.kernels,
           .dtype = step.dtype,
+          .narrow = step.narrow,
           .recompute_attention = step.recompute == Recompute::selective};
 }
 

@@ -63,6 +63,7 @@ struct Step {
   std::int64_t global_batch = 1;  // sequences per step
   Dtype dtype = Dtype::bfloat16;
   Dtype gradient_dtype = Dtype::float32;
+  NarrowRecipe narrow = NarrowRecipe::none;  // of the products of layers
   Recompute recompute = Recompute::none;
   Kernels kernels = Kernels::flash2_rmsnorm;
 
