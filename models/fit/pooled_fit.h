@@ -2,8 +2,11 @@
 //
 //   ln c(j; run) = ln book(j) + shared(j) + of its machine + of its trainer + of its site (a trainer on a machine)
 //
-//   minimise   Σ_rows weight · 2(√(1 + r²) − 1)  +  (x − m)ᵀ P (x − m),     r = ln(predicted / measured) / scale
+//   minimise   Σ_rows −2 weight · ln[(1 − ε) exp(1 − √(1 + r²)) / (area · scale) + ε / range]  +  (x − m)ᵀ P (x − m)
+//   r = ln(predicted / measured) / scale
 //
+// A run is sound, with tails that pull linearly, or broken with probability ε: then its time is anywhere within e² of
+// the predicted one, and it moves nothing.
 // The prior has mean m and precision P. At first these are 0 and 1 / spread²; a few runs of one's own are added to what
 // was fitted before (PooledOptions::prior).
 // Every part has a prior of its own width (models/machine/step_constants.h), so a trainer with few rows stays near what
@@ -34,7 +37,8 @@ struct PooledConstants {
   std::vector<PooledCoordinate> coordinates;
   std::vector<double> values;      // of the logarithm, per coordinate
   std::vector<double> covariance;  // of the values, row by row
-  double row_spread = 0.085;       // of ln(measured / predicted) of a run, beyond what the constants leave open
+  double row_spread = 0.085;       // of ln(measured / predicted) of a run, beyond what the constants leave open: of a
+                                   // fit, the root mean square over its tables
   double freedom = 5;              // degrees of freedom of Student's t: how sure row_spread is; at least 1
 };
 
@@ -92,10 +96,11 @@ PooledConstants without_sites(const PooledConstants& pooled);
 
 // A few runs of one's own added to what is known. Their trainer on their machine gets coordinates of its own.
 //
-//   s² = (ν s₀² + Σ weight · w r² s² / κ) / (ν + Σ weight − effective),     effective = trace(1 − P Σ)
+//   s² = (ν s₀² + Σ q w r² s² / κ) / (ν + Σ q − effective),     effective = trace(1 − P Σ)
 //
 // `noise`: standard deviation of ln(measured / predicted) of a run. Unset: s above, by fits of scale s until it settles
-// (w = 1/√(1 + r²), κ = the mean of w r² of normal r, Σ = the covariance of the fit). The guess s₀ counts as ν runs:
+// (q = weight · how probably the run is sound, w = 1/√(1 + r²), κ = the mean of w r² of normal r, Σ = the covariance of
+// the fit). The first fit's scale is wide, so that a cluster unlike all others is not taken for broken. The guess s₀ counts as ν runs:
 // runs of a published table differ from a fit to all tables by about as much (docs/accuracy.md, in sample).
 // The result's row_spread is s, its freedom the denominator; with a given noise the interval is that of a normal one.
 PooledConstants add_runs(const std::vector<PooledRow>& rows, const PooledPrices& prices, const PooledConstants& known,

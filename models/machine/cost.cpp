@@ -224,6 +224,12 @@ double host_seconds(const Machine& machine, const Operator& op, Direction direct
   double kernels = op.kernels;
   if (direction == Direction::weight_grad) kernels = has_weight ? 1 : 0;
   if (direction == Direction::backward && has_weight) ++kernels;
+  // Dropout of scores is a kernel of its own, and the host takes and sets the generator's state around it (Megatron-LM
+  // megatron/core/tensor_parallel/random.py, fork).
+  constexpr int of_dropout = 2;
+  if (is_attention(op.kind) && writes_scores(op.attention) && machine.trainer.dropout &&
+      direction != Direction::weight_grad)
+    kernels += of_dropout;
   return kernels * machine.constants.host_kernel;
 }
 

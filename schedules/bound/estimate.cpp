@@ -57,6 +57,7 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
   const bool again = recompute == Recompute::full && blocks_of(model)[block].kind == BlockKind::transformer;
   const double whole = machine.constants.whole;
   BlockPrice price;
+  if (again) price.host_backward_s = host_seconds_of_checkpoint(machine);
   for (const Operator& op : operators) {
     if (op.kind != OpKind::communicate) {
       const double forward = whole * operator_seconds(machine, op, Direction::forward);

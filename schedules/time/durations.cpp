@@ -198,11 +198,28 @@ double host_seconds(WorkKind kind, int members, Axis axis, const Machine& machin
   return constants.whole * (constants.host_kernel + (drives_members ? members * constants.host_member : 0));
 }
 
+double host_seconds_of_checkpoint(const Machine& machine) {
+  constexpr int states = 4;
+  return has_host(machine) ? machine.constants.whole * states * machine.constants.host_kernel : 0;
+}
+
+namespace {
+
+bool starts_block(const TaskGraph& graph, const Work& work) {
+  const auto operators = graph.operators(work);
+  const auto at = static_cast<std::size_t>(work.first_op);
+  return at == 0 || operators[at - 1].block != operators[at].block;
+}
+
+}  // namespace
+
 double host_seconds(const TaskGraph& graph, const Work& work, int members, Axis axis, const Machine& machine) {
   if (work.kind != WorkKind::segment) return host_seconds(work.kind, members, axis, machine);
   if (!has_host(machine)) return 0;
   double seconds = 0;
   for (const Operator& op : graph.operators_run_by(work)) seconds += host_seconds(machine, op, direction_of(work.pass));
+  if (work.pass == Pass::recompute && starts_block(graph, work))
+    return machine.constants.whole * seconds + host_seconds_of_checkpoint(machine);
   return machine.constants.whole * seconds;
 }
 

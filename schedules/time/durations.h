@@ -31,7 +31,11 @@ int messages_for(const Work& work, const LinkPath& path);
 bool has_host(const Machine& machine);
 // Seconds of a rank's host for a work: its launches, and what it does itself for the members of a tensor group.
 double host_seconds(const TaskGraph& graph, const Work& work, int members, Axis axis, const Machine& machine);
-// The same for any work but a segment.
+// Its part, once per recomputed block and micro-batch: the states of the random generators are read before the first
+// forward pass; read, set and set back around the second one (PyTorch torch/utils/checkpoint.py, Megatron-LM
+// megatron/core/tensor_parallel/random.py). Each takes the host as long as a kernel.
+double host_seconds_of_checkpoint(const Machine& machine);
+// host_seconds of any work but a segment.
 double host_seconds(WorkKind kind, int members, Axis axis, const Machine& machine);
 
 // Compute tasks and the messages of data parallelism behind which they run: such a message takes a share of its time

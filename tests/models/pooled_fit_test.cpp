@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -127,6 +128,22 @@ TEST(PooledFit, ATrainerThatNobodyHasSeenHasTheSharedConstantsAndAWiderInterval)
   EXPECT_GT(spread_of(fit, "b", {{"machine of b", slopes}}), table[7].trainer);
 }
 
+// Of twenty tables whose runs differ by 4 % and twenty with 8 %, the root mean square; the guess counts as one more.
+TEST(PooledFit, ThePooledSpreadOfRunsIsTheRootMeanSquareOverTables) {
+  std::mt19937_64 random(14);
+  std::vector<SyntheticRun> runs;
+  std::vector<PooledRow> rows;
+  for (int table = 0; table < 40; ++table) {
+    auto of_table = runs_of("trainer " + std::to_string(table), 40, {0, 2}, random);
+    const auto measures = measured(of_table, prior_constants({}), table % 2 == 0 ? 0.04 : 0.08, random);
+    runs.insert(runs.end(), of_table.begin(), of_table.end());
+    rows.insert(rows.end(), measures.begin(), measures.end());
+  }
+  const PooledConstants fit = fit_pooled(rows, prices_of(runs));
+  EXPECT_NEAR(fit.row_spread, std::sqrt((0.04 * 0.04 + 0.08 * 0.08) / 2), 0.006);
+  EXPECT_DOUBLE_EQ(fit.freedom, 41);
+}
+
 // 200 clusters drawn from the priors, ten runs each with 3 % noise: an interval of one further run without noise.
 TEST(PooledFit, NineOfTenIntervalsHoldTheTruth) {
   std::mt19937_64 random(5);
@@ -196,6 +213,32 @@ TEST(PooledFit, FindsTheNoiseOfManyRuns) {
     EXPECT_GT(fit.freedom, 54);  // 60 runs, a guess that counts as two, at most eight constants
     EXPECT_LT(fit.freedom, 62);
   }
+}
+
+TEST(PooledFit, ABrokenRunAmongThreeOfOnesOwnNeitherMovesConstantsNorWidensTheInterval) {
+  std::mt19937_64 random(12);
+  const auto whole = static_cast<std::size_t>(
+      std::find_if(step_constants().begin(), step_constants().end(), [](const auto& each) { return each.site > 0; }) -
+      step_constants().begin());
+  auto runs = runs_of("a", 3, {0, whole}, random);
+  auto rows = measured(runs, drawn_from_the_priors(runs, random), 0.02, random);
+  const auto two = std::vector<SyntheticRun>(runs.begin(), runs.begin() + 2);
+  const PooledConstants without = add_runs({rows[0], rows[1]}, prices_of(two), prior_constants({}));
+  rows[2].measured_s *= 35;
+  const PooledConstants with = add_runs(rows, prices_of(runs), prior_constants({}));
+  EXPECT_NEAR(constants_of(with, "a", "machine of a").gemm, constants_of(without, "a", "machine of a").gemm, 0.002);
+  EXPECT_NEAR(half_width(with, 0), half_width(without, 0), 0.01);
+}
+
+// The prior holds a cluster whose every run is half as long again as predicted for improbable, but possible.
+TEST(PooledFit, RunsThatAreAllFarFromPredictedButAlikeAreNotBroken) {
+  std::mt19937_64 random(13);
+  auto runs = runs_of("a", 4, {12, 13}, random);
+  auto rows = measured(runs, prior_constants({}), 0.02, random);
+  for (PooledRow& row : rows) row.measured_s *= 1.5;
+  const PooledConstants fit = add_runs(rows, prices_of(runs), prior_constants({}));
+  const StepConstants found = constants_of(fit, "a", "machine of a");
+  for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_NEAR(seconds_of(runs[i], found) / rows[i].measured_s, 1, 0.1);
 }
 
 TEST(PooledFit, AStatedNoiseIsKeptAndItsIntervalIsThatOfANormalRun) {

@@ -127,5 +127,20 @@ TEST(TrainedCluster, TheHostLaunchesEachKernelAndCudaGraphsNone) {
   EXPECT_DOUBLE_EQ(host_seconds(machine, op, Direction::weight_grad), 1e-5);
 }
 
+TEST(TrainedCluster, DropoutOfScoresThatAreWrittenTakesTheHostTwoMoreKernels) {
+  StepConstants constants = plain();
+  constants.host_kernel = 1e-5;
+  TrainerFacts drops;
+  drops.dropout = true;
+  const Machine with = trained_by(drops, constants).groups[0].machine,
+                without = trained_by({}, constants).groups[0].machine;
+  Operator op;
+  op.kind = OpKind::attention, op.kernels = 3, op.attention = Kernels::fused_softmax;
+  for (const Direction direction : {Direction::forward, Direction::backward})
+    EXPECT_DOUBLE_EQ(host_seconds(with, op, direction) - host_seconds(without, op, direction), 2e-5);
+  op.attention = Kernels::flash2;
+  EXPECT_DOUBLE_EQ(host_seconds(with, op, Direction::forward), host_seconds(without, op, Direction::forward));
+}
+
 }  // namespace
 }  // namespace slipway::test

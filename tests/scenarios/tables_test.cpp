@@ -408,7 +408,7 @@ TEST(TableWords, TheReportNamesWhatWasAssumedWithItsLines) {
 // A study's table says in each row what its source lacks.
 TEST(Studies, SayWhatTheirSourcesLack) {
   const std::map<std::string, std::string> lacking = {
-      {"vtrain-2024", "tied vocabulary of 51200; gpu A100 is a100-40gb, as in its authors' other runs"},
+      {"vtrain-2024", "tied vocabulary of 51200; gpu A100 is a100-80gb: eight A100-SXM-80GB"},
       {"megatron-2021", "one micro-batch of 8"}};
   for (const auto& [name, words] : lacking) {
     const std::string path = std::string(SLIPWAY_SOURCE_DIR) + "/scenarios/studies/" + name + "/runs.csv";

@@ -323,6 +323,28 @@ TEST(TrainedStep, OfASlowHostTakesTheHostsTime) {
   EXPECT_NEAR(timeline.start[2 * count + first] - timeline.start[count + first], issue, 0.02 * issue);
 }
 
+// Layers and micro-batches times one more forward pass of a layer, and four states of generators.
+TEST(TrainedStep, OfASlowHostTakesTheStatesOfGeneratorsForEachRecomputedLayer) {
+  const Cluster cluster = trained_cluster({.host_kernel = slow_host, .nodes = 1, .gpus = 1});
+  const Machine& machine = cluster.groups[0].machine;
+  const auto period = [&](Recompute recompute) {
+    Step in = step_of({1, 1, 1, 1});
+    in.recompute = recompute;
+    TaskGraph graph = lower(in);
+    const Timeline timeline = simulate(graph, cluster, order_and_price(graph, cluster), {}).timeline;
+    const TaskId first = graph.order.front();
+    return timeline.start[2 * graph.tasks.size() + first] - timeline.start[graph.tasks.size() + first];
+  };
+  TaskGraph graph = lower(step_of({1, 1, 1, 1}));
+  double layers = 0;
+  for (const Operator& op : graph.operators(0))
+    if (blocks_of(graph.step.model)[op.block].kind == BlockKind::transformer)
+      layers += host_seconds(machine, op, Direction::forward) * machine.constants.whole;
+  layers += 8 * 4 * machine.constants.whole * slow_host;
+  const double more = graph.micro_batches * layers;
+  EXPECT_NEAR(period(Recompute::full) - period(Recompute::none), more, 0.02 * more);
+}
+
 // The device takes `device_s` for each compute task, the host one second, and that leads by `lead_s` at first.
 bool has_period(double device_s, double lead_s) {
   Step in = step_of({1, 1, 2, 1});
