@@ -25,7 +25,8 @@ std::vector<double> place_of(const PublishedRow& row) {
   const Step& step = row.step;
   const Layout& cut = step.layout;
   const auto& layers = step.model->runs[1];
-  const auto tensor = static_cast<double>(cut.tensor), pipeline = cut.pipeline, context = cut.context;
+  const double tensor = static_cast<double>(cut.tensor), pipeline = static_cast<double>(cut.pipeline),
+               context = static_cast<double>(cut.context);
   const auto sequence = static_cast<double>(step.model->sequence);
   const double nodes = static_cast<double>(row.gpus) / row.gpus_per_node;
   return {std::log2(tensor),

@@ -3,7 +3,7 @@
 //
 //   kept runs ──fit──► constants ──► residuals of the kept runs ──► layer ──► left-out runs, corrected
 //
-// Guarded by tests/scenarios/residual_scores_test.cpp.
+// Guarded by tests/scenarios/pooled_test.cpp.
 #pragma once
 
 #include <vector>
@@ -26,7 +26,8 @@ struct LeftOutBothWays {
   LeftOut physics, corrected;
 };
 
-// Predicts each part by a fit to the others; the fits begin at `fitted` and take its paths. Part −1 is in every fit.
+// Predicts each part by a fit to the others; the fits begin at `fitted` and take the paths of the runs' last
+// replay (PooledRuns::replay). Part −1 is in every fit.
 LeftOutBothWays left_out(PooledRuns& runs, const std::vector<int>& parts, const PooledConstants& fitted);
 
 }  // namespace slipway::scenarios
