@@ -626,6 +626,9 @@ Calibration calibrate(const Machine& start, const std::vector<Observation>& obse
     result.folds = options.folds;
     result.left_out_error = left_out_error(start, observations, weights, options.folds);
   }
+  // Of a normal distribution the median of |x| is 0.6745 standard deviations.
+  constexpr double median_of_normal = 0.6745;
+  result.machine.spread = std::log1p(result.left_out_error) / median_of_normal;
   raise_peak(result);
   return result;
 }

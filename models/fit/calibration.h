@@ -72,7 +72,7 @@ struct Calibration {
   std::vector<FittedParameter> parameters;
   std::vector<KindResidual> residuals;  // sorted by kind
   double in_sample_error = 0;           // median of |predicted/measured − 1| over observations
-  double left_out_error = 0;            // the same, each predicted by a fit without it
+  double left_out_error = 0;            // the same, each predicted by a fit without it; gives machine.spread
   RunFactors run_factors{1, 1, 1, 1, 1};
   int folds = 0;  // 0: too few observations to leave any out
 };

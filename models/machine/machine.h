@@ -43,11 +43,13 @@ struct Machine {
   double gemm_efficiency = 1, gemm_half = 0;
   // Efficiency of a Cholesky factorization and inversion (K-FAC): gemm_efficiency / (1 + factorization_half / side).
   double factorization_half = 0;
-  double attention_efficiency = 1;      // share of peak that the attention kernel reaches
-  double memory_efficiency = 1;         // share of memory_bandwidth that element-wise kernels reach
-  double launch_overhead = 0;           // seconds per kernel
-  double task_overhead = 0;             // seconds per graph task (executor)
-  double overlap_slowdown = 1;          // compute time factor while a communication lane of the rank is busy
+  double attention_efficiency = 1;  // share of peak that the attention kernel reaches
+  double memory_efficiency = 1;     // share of memory_bandwidth that element-wise kernels reach
+  double launch_overhead = 0;       // seconds per kernel
+  double task_overhead = 0;         // seconds per graph task (executor)
+  double overlap_slowdown = 1;      // compute time factor while a communication lane of the rank is busy
+  // Standard deviation of the logarithm of durations that the fit of this profile had not seen (calibration.h); 0: unknown.
+  double spread = 0;
   int cores = 0;                        // > 0: ranks of a node share this many cores (CPU machines)
   Link node_link;                       // between ranks of one node
   Link network_link;                    // between nodes

@@ -146,7 +146,10 @@ int confirm_command(const std::vector<std::string>& args, std::ostream& out, std
   std::vector<RunCase> done;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const auto predicted = summary_of(simulate_command, path, cases[i], {}, err);
-    done.push_back({cases[i].name, predicted.at("step_time_s"), {}, flops_per_rank(scenarios[i])});
+    RunCase one{cases[i].name, predicted.at("step_time_s"), {}, flops_per_rank(scenarios[i])};
+    if (predicted.contains("step_time_low_s"))
+      one.half_width = std::log(predicted["step_time_high_s"].get<double>() / one.simulated_s);
+    done.push_back(std::move(one));
   }
   const int rounds = options.integer("rounds", 1, 1);
   for (int round = 0; round < rounds; ++round) {

@@ -42,6 +42,19 @@ std::string measured_text(double seconds, const std::optional<double>& spread) {
   return readable(seconds) + (spread ? fmt::format(" ± {:.0f} %", 100 * *spread) : "");
 }
 
+std::string interval_text(const ConfirmedCase& one) {
+  if (!one.inside()) return {};
+  return fmt::format("{:.3f} to {}, {}", *one.low_s, readable(*one.high_s), *one.inside() ? "inside" : "outside");
+}
+
+// "3 of 4 within their 90 % interval."; empty without intervals.
+std::string covered_text(const std::vector<ConfirmedCase>& cases) {
+  const auto is = [](bool inside) { return [=](const ConfirmedCase& one) { return one.inside() == inside; }; };
+  const auto inside = std::count_if(cases.begin(), cases.end(), is(true)),
+             outside = std::count_if(cases.begin(), cases.end(), is(false));
+  return inside + outside == 0 ? "" : fmt::format("{} of {} within their 90 % interval.\n", inside, inside + outside);
+}
+
 Description<ConfirmedCase> case_keys() {
   const auto error = [](double ConfirmedCase::*said) {
     return [said](const ConfirmedCase& one) { return readable_share(error_of(one.*said, one)); };
@@ -60,6 +73,11 @@ Description<ConfirmedCase> case_keys() {
       .key("error", "share", "predicted_s / measured_s - 1",
            [](const ConfirmedCase& one) { return one.predicted_s / one.measured_s - 1; })
       .wide_column("off by", error(&ConfirmedCase::predicted_s))
+      .key("low_s", "s", "90 of 100 measured steps are expected between it and high_s; absent without an interval",
+           &ConfirmedCase::low_s)
+      .key("high_s", "s", "the other end", &ConfirmedCase::high_s)
+      .key("inside", "bool", "whether measured_s lies between them", &ConfirmedCase::inside)
+      .only_column("90 % interval", interval_text)
       .key("scaled_s", "s", "baseline_measured_s * FLOPs of the case / FLOPs of the baseline", &ConfirmedCase::scaled_s)
       .column("by FLOPs", readable)
       .only_column("off by", error(&ConfirmedCase::scaled_s));
@@ -74,10 +92,18 @@ Confirmation confirmation_of(const RunCase& baseline, const std::vector<RunCase>
                       spread_of(baseline.measured_s),
                       {}};
   for (const RunCase& one : cases) {
-    result.cases.push_back({one.name, one.simulated_s,
+    result.cases.push_back({one.name,
+                            one.simulated_s,
                             result.baseline_measured_s * one.simulated_s / baseline.simulated_s,
                             result.baseline_measured_s * one.flops_per_rank / baseline.flops_per_rank,
-                            median(one.measured_s), spread_of(one.measured_s)});
+                            median(one.measured_s),
+                            spread_of(one.measured_s),
+                            {},
+                            {}});
+    ConfirmedCase& last = result.cases.back();
+    if (!(one.half_width > 0)) continue;
+    last.low_s = last.predicted_s * std::exp(-one.half_width);
+    last.high_s = last.predicted_s * std::exp(one.half_width);
   }
   return result;
 }
@@ -101,6 +127,7 @@ std::string confirmation_text(const std::string& baseline_name, const Confirmati
                      readable_share(error_of(middle.predicted_s, middle)), middle.name,
                      readable_share(median_error(cases, &ConfirmedCase::scaled_s)),
                      readable_share(median_error(cases, &ConfirmedCase::simulated_s))) +
+         covered_text(cases) +
          fmt::format("predicted {}, measured {}, off by {:.1f} %\n", readable(middle.predicted_s),
                      readable(middle.measured_s), 100 * error_of(middle.predicted_s, middle));
 }

@@ -24,13 +24,18 @@ struct RunCase {
   double simulated_s = 0;          // one step, by the profile
   std::vector<double> measured_s;  // one step, one value per round; not empty
   double flops_per_rank = 0;       // per step
+  double half_width = 0;           // of the 90 % interval of ln(simulated_s); 0: the profile has none
 };
 
 struct ConfirmedCase {
   std::string name;
   double simulated_s = 0, predicted_s = 0, scaled_s = 0;
-  double measured_s = 0;         // median over the rounds
-  std::optional<double> spread;  // half of (slowest - fastest round) / measured_s; with two rounds or more
+  double measured_s = 0;                // median over the rounds
+  std::optional<double> spread;         // half of (slowest - fastest round) / measured_s; with two rounds or more
+  std::optional<double> low_s, high_s;  // the 90 % interval around predicted_s, as wide as the simulated step's
+  std::optional<bool> inside() const {
+    return low_s ? std::optional(*low_s <= measured_s && measured_s <= *high_s) : std::nullopt;
+  }
 };
 
 struct Confirmation {

@@ -16,6 +16,20 @@ namespace {
 // fitted ones (`slipway validate --pooled`, groups left out against in sample: 6.9 and 5.7 %, docs/accuracy.md).
 constexpr double spread_of_a_setting = 0.055;
 
+// By a profile that `slipway calibrate` has fitted: what is unsure of one kind of work is so in every task of it, so a
+// step is as unsure as a task. Several kinds err apart from each other, which makes this wide rather than narrow.
+std::optional<StepInterval> interval_of_profile(const Cluster& cluster, double step_s) {
+  constexpr double ninety = 1.6449;  // a normal distribution has 90 % within as many standard deviations
+  StepInterval interval;
+  for (const NodeGroup& group : cluster.groups) {
+    if (!(group.machine.spread > 0)) return std::nullopt;
+    interval.runs = std::max(interval.runs, group.machine.spread);
+  }
+  interval.low_s = step_s * std::exp(-ninety * interval.runs),
+  interval.high_s = step_s * std::exp(ninety * interval.runs);
+  return interval;
+}
+
 double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
 
 }  // namespace
@@ -23,7 +37,7 @@ double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
 double StepInterval::half_width() const { return 0.5 * std::log(high_s / low_s); }
 
 std::optional<StepInterval> step_interval(const Scenario& scenario, double step_s, std::size_t outside) {
-  if (!is_priced_by_trainer(scenario)) return std::nullopt;
+  if (!is_priced_by_trainer(scenario)) return interval_of_profile(scenario.cluster, step_s);
   const ConstantsOn fitted = [&](const Machine& machine) { return constants_on(scenario, machine); };
   PricedStep step(scenario);
   step.replay(fitted);
@@ -73,7 +87,7 @@ const Description<StepInterval>& interval_keys() {
       Description<StepInterval>()
           .key("step_time_low_s", "s",
                "90 of 100 measured runs are expected between it and step_time_high_s; present where fitted constants "
-               "price the step, like the next keys",
+               "or a calibrated profile price the step, like the next keys",
                &StepInterval::low_s)
           .key("step_time_high_s", "s", "the other end", &StepInterval::high_s)
           .key("spread_of_constants", "-", "standard deviation of ln(step) from what the fitted constants leave open",

@@ -5,6 +5,8 @@
 //   what runs differ in beyond them (PooledConstants::row_spread) ─────────────────┼─► Student's t ──► low, high
 //   settings outside the fitted runs ──────────────────────────────────────────────┘
 //
+// A profile that `slipway calibrate` fitted has a spread of its own (Machine::spread): that of tasks which the fit had not
+// seen.
 // Guarded by tests/scenarios/step_interval_test.cpp.
 #pragma once
 
@@ -32,7 +34,8 @@ struct StepInterval {
   double half_width() const;  // of ln(step)
 };
 
-// `outside`: how many settings lie outside the fitted runs (basis.h). Unset where no fitted constants price the step.
+// `outside`: how many settings lie outside the fitted runs (basis.h). Unset where neither fitted
+// constants nor a calibrated profile price the step.
 std::optional<StepInterval> step_interval(const Scenario& scenario, double step_s, std::size_t outside);
 // Those of which a percent moves the step by 0.01 % and more, the largest first.
 std::vector<Sensitivity> sensitivities(const StepInterval& interval);

@@ -12,6 +12,7 @@
 #include "models/fit/folds.h"
 #include "scenarios/tables/memory_refit.h"
 #include "scenarios/tables/pooled_runs.h"
+#include "scenarios/validate/residual_scores.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -39,22 +40,6 @@ std::vector<int> layout_parts(const PooledRuns& runs) {
 }
 
 using Column = std::vector<double>;
-
-// Predicts each part by a fit to the others.
-Column left_out(PooledRuns& runs, const std::vector<int>& parts, const PooledConstants& fitted) {
-  Column seconds(runs.size(), nothing);
-  const int last = *std::max_element(parts.begin(), parts.end());
-  PooledOptions options;
-  options.start = &fitted;
-  options.replays = 0;
-  for (int part = 0; part <= last; ++part) {
-    std::vector<std::size_t> kept, out;
-    for (std::size_t i = 0; i < runs.size(); ++i) (parts[i] == part ? out : kept).push_back(i);
-    if (out.empty() || kept.empty()) continue;
-    runs.predict(out, runs.fit(kept, options), seconds, nullptr);
-  }
-  return seconds;
-}
 
 using TableKey = std::pair<std::string, std::string>;  // trainer, machine
 
@@ -152,7 +137,9 @@ PooledTable mean_over(const std::vector<PooledTable>& tables, const std::string&
   const PooledError regret = mean_of(regrets);
   mean.choice.mean = regret.mean, mean.choice.median = regret.median;
   mean.book = mean_over(tables, &PooledTable::book), mean.in_sample = mean_over(tables, &PooledTable::in_sample);
-  mean.layouts = mean_over(tables, &PooledTable::layouts), mean.groups = mean_over(tables, &PooledTable::groups);
+  for (const auto member :
+       {&PooledTable::layouts, &PooledTable::groups, &PooledTable::layouts_corrected, &PooledTable::groups_corrected})
+    mean.*member = mean_over(tables, member);
   return mean;
 }
 
@@ -236,8 +223,8 @@ PooledValidation pooled_validation(const std::vector<PublishedTable>& tables,
   const PooledConstants fitted = runs.fit(all, {});
   runs.predict(all, fitted, in_sample, nullptr);
   progress("fitting without a fifth of the layouts");
-  const Column layouts = left_out(runs, layout_parts(runs), fitted);
-  std::vector<Column> groups;
+  const LeftOutBothWays layouts = left_out(runs, layout_parts(runs), fitted);
+  std::vector<LeftOutBothWays> groups;
   const std::pair<const char*, std::function<std::int64_t(const PublishedRow&)>> ways[] = {
       {"a width", [](const PublishedRow& row) { return row.step.model->runs[1].block.hidden; }},
       {"a number of GPUs", [](const PublishedRow& row) { return row.gpus; }},
@@ -257,10 +244,12 @@ PooledValidation pooled_validation(const std::vector<PublishedTable>& tables,
     table.paper = score_of(runs, rows, without.seconds, without.widths);
     table.book = error_of(runs, rows, book);
     table.in_sample = error_of(runs, rows, in_sample);
-    table.layouts = error_of(runs, rows, layouts);
-    std::vector<PooledError> each;
-    for (const Column& column : groups) each.push_back(error_of(runs, rows, column));
-    table.groups = mean_of(each);
+    const auto scored = [&](const LeftOut& out) { return score_of(runs, rows, out.seconds, out.widths); };
+    table.layouts = scored(layouts.physics), table.layouts_corrected = scored(layouts.corrected);
+    std::vector<PooledScore> physics, corrected;
+    for (const LeftOutBothWays& way : groups)
+      physics.push_back(scored(way.physics)), corrected.push_back(scored(way.corrected));
+    table.groups = mean_of(physics), table.groups_corrected = mean_of(corrected);
   }
   progress("adding 1, 3 and 10 runs of one's own");
   for (PooledTable& table : result.tables) {
@@ -289,8 +278,8 @@ PooledValidation pooled_validation(const std::vector<PublishedTable>& tables,
   for (const std::size_t i : all) {
     const double paper = without.seconds[i], width = std::exp(without.widths[i]);
     result.runs.push_back({runs.row(i).trainer, runs.row(i).machine, in_words(runs.published(i)),
-                           runs.row(i).measured_s, book[i], in_sample[i], layouts[i], paper, paper / width,
-                           paper * width});
+                           runs.row(i).measured_s, book[i], in_sample[i], layouts.physics.seconds[i],
+                           layouts.corrected.seconds[i], paper, paper / width, paper * width});
   }
   return result;
 }

@@ -7,6 +7,7 @@
 //   groups      without one of the table's widths (hidden), numbers of GPUs, tensor degrees: the mean of the three
 //   paper       without any row of the trainer: what a trainer and a cluster have that nobody has seen
 //   after       the same with 1, 3 and 10 of the table's runs, as one's own: its other runs
+//   corrected   layouts and groups with a residual layer per table, which no other number has (residual_scores.h)
 //   choice      the layout chosen by paper, where there are several of one model on as many GPUs
 //
 // Guarded by tests/scenarios/pooled_test.cpp.
@@ -32,7 +33,9 @@ struct PooledTable {
   PooledScore paper;
   std::array<PooledScore, runs_of_own.size()> after;
   PooledChoice choice;
-  PooledError book, in_sample, layouts, groups;
+  PooledError book, in_sample;
+  PooledScore layouts, groups;
+  PooledScore layouts_corrected, groups_corrected;  // with the residual layer of the table (residual_scores.h)
 };
 
 struct PooledConstant {
@@ -44,7 +47,8 @@ struct PooledConstant {
 
 struct PooledRun {
   std::string trainer, machine, words;
-  double measured_s = 0, book_s = 0, in_sample_s = 0, layouts_s = 0, paper_s = 0, low_s = 0, high_s = 0;
+  double measured_s = 0, book_s = 0, in_sample_s = 0, layouts_s = 0, layouts_corrected_s = 0, paper_s = 0, low_s = 0,
+         high_s = 0;
 };
 
 // What a constant contributes: the error of all tables when it has no effect and nothing is fitted again.

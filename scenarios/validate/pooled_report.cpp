@@ -42,6 +42,8 @@ Description<PooledChoice> choice_keys() {
       .key("ran_out", "count", "layouts chosen that ran out of memory: regret 100", &PooledChoice::ran_out);
 }
 
+std::string error_text(const PooledScore& score) { return error_text(score.error); }
+
 std::string interval_text(const PooledScore& score) {
   return std::isnan(score.covered) ? "-" : fmt::format("{:.0f} %, {:.0f} %", score.covered, score.half_width);
 }
@@ -70,7 +72,7 @@ Description<PooledTable> table_keys() {
       .object("choice", "the layout chosen without any run of the trainer", &PooledTable::choice, choice_keys())
       .wide_column("regret",
                    [](const PooledTable& table) {
-                     return error_text({table.choice.mean, table.choice.median, 0});
+                     return error_text(PooledError{table.choice.mean, table.choice.median, 0});
                    })
       .only_column("none fits",
                    [](const PooledTable& table) {
@@ -84,14 +86,18 @@ Description<PooledTable> table_keys() {
                    })
       .object("book", "error with nothing fitted", &PooledTable::book, error_keys())
       .object("in_sample", "error of the fit to all runs", &PooledTable::in_sample, error_keys())
-      .object("layouts", "without a fifth of the layouts", &PooledTable::layouts, error_keys())
+      .object("layouts", "without a fifth of the layouts", &PooledTable::layouts, score_keys())
       .object("groups", "without a width, a number of GPUs, a tensor degree: mean of the three", &PooledTable::groups,
-              error_keys());
+              score_keys())
+      .object("layouts_corrected", "layouts, with a residual layer of the table's other runs",
+              &PooledTable::layouts_corrected, score_keys())
+      .object("groups_corrected", "groups, with a residual layer of the table's other runs",
+              &PooledTable::groups_corrected, score_keys());
 }
 
 // What else the fit was asked.
 Description<PooledTable> other_columns() {
-  const auto shows = [](PooledError PooledTable::*member) {
+  const auto shows = [](auto PooledTable::*member) {
     return [member](const PooledTable& table) { return error_text(table.*member); };
   };
   return Description<PooledTable>()
@@ -101,6 +107,20 @@ Description<PooledTable> other_columns() {
       .only_column("in sample", shows(&PooledTable::in_sample))
       .only_column("layouts out", shows(&PooledTable::layouts))
       .only_column("groups out", shows(&PooledTable::groups));
+}
+
+// What a residual layer per table adds.
+Description<PooledTable> corrected_columns() {
+  Description<PooledTable> columns;
+  columns.only_column("trainer", [](const PooledTable& table) { return table.trainer; })
+      .only_column("machine", [](const PooledTable& table) { return table.machine; });
+  const auto show = [&](const std::string& name, PooledScore PooledTable::*member) {
+    columns.only_column(name, [member](const PooledTable& table) { return error_text(table.*member); })
+        .only_column("interval", [member](const PooledTable& table) { return interval_text(table.*member); });
+  };
+  show("layouts out", &PooledTable::layouts), show("with the layer", &PooledTable::layouts_corrected);
+  show("groups out", &PooledTable::groups), show("with the layer", &PooledTable::groups_corrected);
+  return columns;
 }
 
 Description<PooledConstant> constant_keys() {
@@ -192,7 +212,10 @@ std::string pooled_text(const PooledValidation& validation) {
       "nothing of yours;\nnone fits, out of memory: of the tables of layouts, those of which nothing is "
       "recommended, and whose choice ran out.\n\n" +
       aligned_table(table_keys().table(tables)) + "\nThe same, with runs of the trainer in the fit:\n\n" +
-      aligned_table(other_columns().table(tables));
+      aligned_table(other_columns().table(tables)) +
+      "\nWith a residual layer: a smooth correction per trainer and machine, of the runs that are not left out. No\n"
+      "other number here has it, nor has any other command.\n\n" +
+      aligned_table(corrected_columns().table(tables));
   std::vector<PooledConstant> shown;
   for (const PooledConstant& each : validation.constants)
     if ((each.trainer.empty() && each.machine.empty()) || std::abs(each.from_book) >= 1) shown.push_back(each);
@@ -210,12 +233,12 @@ std::string pooled_text(const PooledValidation& validation) {
 
 std::string pooled_rows_csv(const PooledValidation& validation) {
   std::string text = csv_line({"trainer", "machine", "run", "measured_s", "book_s", "in_sample_s", "layouts_out_s",
-                               "paper_out_s", "low_s", "high_s"});
+                               "layouts_corrected_s", "paper_out_s", "low_s", "high_s"});
   const auto number = [](double value) { return std::isnan(value) ? std::string() : fmt::format("{:.6g}", value); };
   for (const PooledRun& run : validation.runs)
     text += csv_line({run.trainer, run.machine, run.words, number(run.measured_s), number(run.book_s),
-                      number(run.in_sample_s), number(run.layouts_s), number(run.paper_s), number(run.low_s),
-                      number(run.high_s)});
+                      number(run.in_sample_s), number(run.layouts_s), number(run.layouts_corrected_s),
+                      number(run.paper_s), number(run.low_s), number(run.high_s)});
   return text;
 }
 

@@ -188,6 +188,8 @@ TEST(Calibration, RecoversThemWithinTenPercentUnderThreePercentNoiseAndStatesThe
   EXPECT_EQ(half.note, "fitted");
   EXPECT_LT(std::abs(half.value - 24), 2 * half.interval);
   EXPECT_LT(half.interval, 10);
+  EXPECT_GT(result.machine.spread, 0.02);  // the noise is 3 %
+  EXPECT_LT(result.machine.spread, 0.06);
   EXPECT_GT(parameter(result, "node_link.latency").interval, 0);
 }
 

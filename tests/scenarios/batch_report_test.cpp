@@ -128,6 +128,22 @@ TEST(Confirmation, TheLastLineIsTheMedianCasesOwn) {
   EXPECT_THAT(text, HasSubstr("Median error over 4 unseen cases, the larger of the middle two: 20.0 %, of \"d\""));
 }
 
+TEST(Confirmation, SaysWhichMeasurementsLieWithinTheIntervalOfTheirPrediction) {
+  const double twentieth = std::log(1.2);
+  const Confirmation result = confirmation_of(
+      {"base", 1.0, {2.0}, 1}, {{"near", 1.5, {3.5}, 1, twentieth}, {"far", 1.5, {3.7}, 1, twentieth}});
+  EXPECT_NEAR(*result.cases[0].low_s, 2.5, 1e-12);
+  EXPECT_NEAR(*result.cases[0].high_s, 3.6, 1e-12);
+  EXPECT_TRUE(*result.cases[0].inside());
+  EXPECT_FALSE(*result.cases[1].inside());
+  const std::string text = confirmation_text("base", result);
+  EXPECT_THAT(text, HasSubstr("1 of 2 within their 90 % interval."));
+  EXPECT_THAT(text, HasSubstr("2.500 to 3.600 s, outside"));
+  const Confirmation none = confirmation_of({"base", 1.0, {2.0}, 1}, {{"near", 1.5, {3.5}, 1}});
+  EXPECT_FALSE(none.cases[0].inside());
+  EXPECT_THAT(confirmation_text("base", none), testing::Not(HasSubstr("interval")));
+}
+
 TEST(Confirmation, TheRangeOfTheRoundsIsToldBesideTheirMedianAndOfOneRoundNothingIs) {
   const Confirmation three = confirmation_of({"base", 1.0, {1.0, 1.2, 0.9}, 1}, {{"a", 1.0, {2.0, 1.0, 1.9}, 1}});
   EXPECT_DOUBLE_EQ(three.baseline_spread.value(), 0.15);       // (1.2 - 0.9) / 2 / 1.0

@@ -11,6 +11,7 @@
 
 #include "scenarios/command_line/command.h"
 #include "scenarios/language/load_kernels.h"
+#include "scenarios/validate/residual_scores.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {
@@ -112,6 +113,27 @@ class OwnRuns : public Pooled {
   }
   PublishedTable table_;
 };
+
+TEST_F(OwnRuns, ThatAreLeftOutMoveNeitherTheFitNorTheLayerThatPredictThem) {
+  measure("host_kernel", 2);
+  const auto predicted = [&] {
+    PooledRuns here = runs();
+    std::vector<int> parts(here.size());
+    for (std::size_t i = 0; i < parts.size(); ++i) parts[i] = i % 3 == 0 ? 0 : -1;
+    const PooledConstants book = prior_constants({});
+    here.replay(here.all(), book);
+    return left_out(here, parts, book);
+  };
+  const LeftOutBothWays before = predicted();
+  for (std::size_t i = 0; i < table_.rows.size(); i += 3) table_.rows[i].step_s *= 3;
+  const LeftOutBothWays after = predicted();
+  for (std::size_t i = 0; i < table_.rows.size(); i += 3) {
+    EXPECT_EQ(before.corrected.seconds[i], after.corrected.seconds[i]);
+    EXPECT_EQ(before.corrected.widths[i], after.corrected.widths[i]);
+    EXPECT_EQ(before.physics.seconds[i], after.physics.seconds[i]);
+    EXPECT_GT(before.corrected.seconds[i], 0);
+  }
+}
 
 TEST_F(OwnRuns, TheSameAreDrawnEachTimeAndEachOfAnotherLayout) {
   const PooledRuns here = runs();

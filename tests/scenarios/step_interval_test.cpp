@@ -95,6 +95,18 @@ TEST(StepInterval, ThereIsNoneOfAProfileOfSharesOfPeak) {
   EXPECT_FALSE(step_interval(loaded.scenario, 1, 0));
 }
 
+TEST(StepInterval, OfACalibratedProfileIsAsWideAsTheTasksThatItsFitHadNotSeen) {
+  LoadResult loaded = load_scenario(SLIPWAY_SOURCE_DIR "/scenarios/examples/tiny-llama-cpu.yaml", {});
+  ASSERT_TRUE(loaded.errors.empty());
+  loaded.scenario.cluster.groups.front().machine.spread = 0.1;
+  const auto interval = step_interval(loaded.scenario, 2, 0);
+  ASSERT_TRUE(interval);
+  EXPECT_NEAR(interval->high_s, 2 * std::exp(0.16449), 1e-5);
+  EXPECT_NEAR(interval->low_s * interval->high_s, 4, 1e-9);
+  EXPECT_NEAR(probability_faster(loaded.scenario, 2, *interval, 2, *interval), 0.5, 1e-9);
+  EXPECT_GT(probability_faster(loaded.scenario, 2, *interval, 4, *interval), 0.95);
+}
+
 TEST(StepInterval, OfTwoEqualLayoutsEitherMayBeTheFasterOne) {
   const Scenario scenario = scenario_with({});
   const auto interval = step_interval(scenario, 1, 0);
