@@ -69,20 +69,14 @@ void take_algorithm(LinkPath& path, Algorithm wanted, const Span& span) {
 
 std::optional<Span> span_of(const Cluster& cluster, const Communicator& communicator) {
   const auto& ranks = communicator.ranks;
-  Span span{0, 0, 0, {0, unbounded}, {0, unbounded}};
-  std::set<int> nodes, ports;
-  for (std::size_t first = 0, last = 0; first < ranks.size(); first = last) {
-    const int node = place_of(cluster, ranks[first]).node;
-    while (last < ranks.size() && place_of(cluster, ranks[last]).node == node) ++last;
-    const int members = static_cast<int>(last - first);
-    if (!nodes.insert(node).second || (span.per_node != 0 && members != span.per_node)) return std::nullopt;
-    span.per_node = members;
-    for (std::size_t i = first + 1; i < last; ++i)
-      take_slower(span.inside, way_between(cluster, ranks[i - 1], ranks[i]));
-  }
-  span.nodes = static_cast<int>(nodes.size());
+  const std::optional<int> per_node = ranks_per_node(cluster, ranks);
+  if (!per_node) return std::nullopt;
+  const std::size_t n = ranks.size(), g = static_cast<std::size_t>(*per_node);
+  Span span{static_cast<int>(n / g), *per_node, 0, {0, unbounded}, {0, unbounded}};
+  for (std::size_t i = 1; i < n; ++i)
+    if (i % g != 0) take_slower(span.inside, way_between(cluster, ranks[i - 1], ranks[i]));
   if (span.nodes < 2) return span.rails = 1, span;
-  const std::size_t g = span.per_node, n = ranks.size();
+  std::set<int> ports;
   for (std::size_t i = 0; i < n; ++i) take_slower(span.between, way_between(cluster, ranks[i], ranks[(i + g) % n]));
   const Fabric& network = cluster.fabrics[fabric_between(cluster, ranks[0], ranks[g % n])];
   for (std::size_t i = 0; i < g; ++i)

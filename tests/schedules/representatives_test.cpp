@@ -67,7 +67,7 @@ Cluster cluster_of(const Setting& setting) {
 }
 
 constexpr const char* pipelined[] = {"1f1b", "interleaved-1f1b", "gpipe",   "zb-h1", "zb-h2",
-                                     "zb-v", "dualpipe-v",       "terapipe"};
+                                     "zb-v", "dualpipe-v",       "terapipe", "chimera", "dualpipe"};
 
 Step random_step(std::mt19937& random, int ranks) {
   const auto one_of = [&](std::initializer_list<int> list) {
@@ -108,7 +108,7 @@ Step random_step(std::mt19937& random, int ranks) {
     const int cut = l.expert_tensor > 0 ? 1 : l.tensor;
     while (member_count(l) % (l.expert * cut) != 0) l.expert /= 2;
   }
-  in.schedule = l.pipeline == 1 ? "1f1b" : pipelined[one_of({0, 1, 2, 3, 4, 5, 6, 7, 7})];
+  in.schedule = l.pipeline == 1 ? "1f1b" : pipelined[one_of({0, 1, 2, 3, 4, 5, 6, 7, 7, 8, 9, 9})];
   l.chunks = in.schedule == "interleaved-1f1b" || in.schedule == "zb-v" || in.schedule == "dualpipe-v" ? 2 : 1;
   in.recompute = static_cast<Recompute>(one_of({0, 1, 2}));
   in.kernels = one_of({0, 1}) == 1 ? Kernels::torch : Kernels::flash2;
