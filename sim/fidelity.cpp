@@ -91,8 +91,9 @@ EdgeSet add_edges(LinkUse& use, std::size_t communicator, Pattern pattern) {
     if (from == to || representative_of(layout, representatives, from) != from) continue;
     const double weak =
         some_weak ? pair_share(use.cluster, place_of(use.cluster, from).node, place_of(use.cluster, to).node) : 1;
-    Edge added{from, representative_of(layout, representatives, to), fabric_between(use.cluster, from, to), edge.share,
-               weak, 1};
+    Edge added{
+        from, representative_of(layout, representatives, to), fabric_between(use.cluster, from, to), edge.share, weak,
+        1};
     const auto [equal, is_new] =
         known.try_emplace({added.from, added.to, added.fabric, added.share, added.weak}, edges.size());
     if (is_new || weak < 1)  // each flow of a weak pair has its own largest rate

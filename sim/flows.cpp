@@ -50,7 +50,8 @@ void Flows::open(Instance instance, std::uint32_t first_edge, std::uint32_t last
   for (std::uint32_t edge = first_edge; edge < last_edge; ++edge) {
     const HostPair& route = routes_[edge];
     const double share = bytes * route.share;
-    const auto parts = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(share * parts_per_byte + 0.5)) * route.flows;
+    const auto parts =
+        std::max<std::uint64_t>(1, static_cast<std::uint64_t>(share * parts_per_byte + 0.5)) * route.flows;
     auto flow = simgrid::s4u::Comm::sendto_init();
     flow->set_payload_size(parts);
     flow->set_source(route.from);

@@ -294,11 +294,12 @@ JoinedRanks joined_ranks(const Step& step) {
   joined.experts = dispatches_tokens(step);
   const ScheduleShape shape = schedule_shape(step);
   joined.copies = shape.copies;
-  const bool tied = layout.zero >= 2 && layout.data * layout.context > 1 && blocks_of(step.model).back().tied;
-  if (!tied && shape.copies == 1) return joined;
+  const bool tied = blocks_of(step.model).back().tied;
+  const bool rings = tied && layout.zero >= 2 && layout.data * layout.context > 1;
+  if (!rings && shape.copies == 1) return joined;
   const ActionLists actions = action_lists(step);
-  joined.mirrored = mirrors(actions, shape);
-  if (!tied) return joined;
+  joined.mirrored = !tied && mirrors(actions, shape);
+  if (!rings) return joined;
   const Placement placement = placement_of(actions, shape);
   joined.embedding = {placement.rank.front()};
   if (placement.rank.back() != placement.rank.front()) joined.embedding.push_back(placement.rank.back());
@@ -313,8 +314,8 @@ const char* why_no_representatives(const Cluster& cluster, const Layout& layout,
     return "ranks share the cores of their node";
   if (std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(), shares_links))
     return "messages share links of a fabric's topology";
-  if (joined.copies > 1 && !joined.mirrored) return "the copies of the model do not mirror each other";
-  if (joined.copies > 1 && !joined.embedding.empty()) return "the tables of both copies of the model are reduced in rings";
+  if (joined.copies > 1 && !joined.mirrored)
+    return "the copies of the model do not mirror each other, or both have a tied table";
   if (joined.world && norm_is_traffic(cluster))
     return "the gradient norm is traffic on a fabric with this little latency";
   if (takes_trees(cluster, layout, joined)) return "the members of a tree differ";
