@@ -27,7 +27,7 @@ double pace_of(const LinkUse& use, const EdgeSet& set) {
   double longest = 0;
   for (const Edge& edge : use.edges_of(set)) {
     find_route(use.cluster, edge.fabric, edge.from, edge.to, route);
-    const double seconds = edge.share / narrowest(route);
+    const double seconds = edge.flows * edge.share / narrowest(route);
     longest = std::max({longest, add(edge, edge.from, 0, seconds), add(edge, edge.to, 1, seconds)});
   }
   return 1 / longest;
@@ -61,7 +61,7 @@ void add_loads(const LinkUse& use, Loads& loads, Wanted wanted) {
     if (!wanted(set)) continue;
     const double pace = set.pace > 0 ? set.pace : set.whole ? 0 : pace_of(use, set);
     visit_links(use, set, [&](const RouteLink& link, const Edge& edge, const Route& route) {
-      loads[link.id] += set.pace > 0 || edge.share != 1 ? edge.share * pace : narrowest(route);
+      loads[link.id] += edge.flows * (set.pace > 0 || edge.share != 1 ? edge.share * pace : narrowest(route));
     });
   }
 }

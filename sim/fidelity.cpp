@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <stdexcept>
+#include <tuple>
 
 #include "models/machine/collectives.h"
 #include "models/machine/topology.h"
@@ -83,13 +85,21 @@ EdgeSet add_edges(LinkUse& use, std::size_t communicator, Pattern pattern) {
   std::vector<Edge>& edges = use.forms.edges;
   const bool some_weak = !use.cluster.weak_pairs.empty();
   EdgeSet set{static_cast<std::uint32_t>(edges.size()), 0};
+  std::map<std::tuple<int, int, int, double, double>, std::size_t> known;
   for (const MemberEdge& edge : edges_of(pattern, ranks.size(), use.paths[communicator].span)) {
     const std::int32_t from = ranks[edge.from], to = ranks[edge.to];
     if (from == to || representative_of(layout, representatives, from) != from) continue;
     const double weak =
         some_weak ? pair_share(use.cluster, place_of(use.cluster, from).node, place_of(use.cluster, to).node) : 1;
-    edges.push_back({from, representative_of(layout, representatives, to), fabric_between(use.cluster, from, to),
-                     edge.share, weak});
+    Edge added{
+        from, representative_of(layout, representatives, to), fabric_between(use.cluster, from, to), edge.share, weak,
+        1};
+    const auto [equal, is_new] =
+        known.try_emplace({added.from, added.to, added.fabric, added.share, added.weak}, edges.size());
+    if (is_new || weak < 1)  // each flow of a weak pair has its own largest rate
+      edges.push_back(added);
+    else
+      ++edges[equal->second].flows;
     set.whole = set.whole && edge.share == 1;
   }
   set.last = static_cast<std::uint32_t>(edges.size());

@@ -18,7 +18,8 @@
 // communicators' or its own. Collectives such as a scalar over all ranks count as no traffic: all others together, on
 // the most loaded link, would slow them by less than 1 % of their latency. They stay closed forms and make no other
 // contended. In a graph of representative ranks (schedules/lower/representatives.h) their edges represent all edges. An
-// edge that leaves them arrives at the representative of its end, which may be its start. Guarded by
+// edge that leaves them arrives at the representative of its end, which may be its start. Equal flows to ranks that one
+// represents are one flow that gets as much of a link as all of them. Guarded by
 // tests/sim/collective_test.cpp and tests/sim/algorithm_test.cpp.
 #pragma once
 
@@ -33,8 +34,9 @@ namespace slipway::sim {
 struct Edge {
   std::int32_t from = 0, to = 0;  // ranks
   std::int32_t fabric = 0;
-  double share = 1;  // of the task's bytes (sim/patterns.h)
+  double share = 1;  // of the task's bytes that one flow carries (sim/patterns.h)
   double weak = 1;   // largest share of the fabric's bandwidth for one flow, for a weak pair of nodes
+  int flows = 1;     // equal flows, to ranks that one represents
 };
 
 struct TaskForm {

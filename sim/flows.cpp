@@ -48,14 +48,18 @@ Flows::Flows(std::vector<HostPair> routes, std::uint32_t tasks) : routes_(std::m
 
 void Flows::open(Instance instance, std::uint32_t first_edge, std::uint32_t last_edge, double bytes, double least_s) {
   for (std::uint32_t edge = first_edge; edge < last_edge; ++edge) {
-    const double share = bytes * routes_[edge].share;
-    const auto parts = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(share * parts_per_byte + 0.5));
+    const HostPair& route = routes_[edge];
+    const double share = bytes * route.share;
+    const auto parts =
+        std::max<std::uint64_t>(1, static_cast<std::uint64_t>(share * parts_per_byte + 0.5)) * route.flows;
     auto flow = simgrid::s4u::Comm::sendto_init();
     flow->set_payload_size(parts);
-    flow->set_source(routes_[edge].from);
+    flow->set_source(route.from);
     flow->detach();
-    flow->set_destination(routes_[edge].to);  // the flow is complete now: SimGrid starts it
-    if (least_s > 0) network_->get_started_action_set()->back().set_bound(static_cast<double>(parts) / least_s);
+    flow->set_destination(route.to);  // the flow is complete now: SimGrid starts it
+    auto& action = network_->get_started_action_set()->back();
+    if (route.flows > 1) action.set_sharing_penalty(1.0 / route.flows);
+    if (least_s > 0) action.set_bound(static_cast<double>(parts) / least_s);
     flying_.insert(flow->get_impl(), instance);
   }
   open_per_task_[instance % open_per_task_.size()] += last_edge - first_edge;

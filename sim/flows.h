@@ -3,8 +3,9 @@
 // A flow is a detached host-to-host Comm: SimGrid keeps it alive until it ends, and only the address of its activity
 // identifies it here. When time advances, the network model lists the actions that have just ended. They are looked up
 // before SimGrid frees them. (Completion callbacks cost more, and dropping the last reference inside one crashes
-// SimGrid 3.32.) A flow's largest rate is set on its action, the last started one: SimGrid 3.32 does not hand on that of
-// a host-to-host Comm.
+// SimGrid 3.32.) A flow's largest rate and its weight are set on its action, the last started one: SimGrid 3.32 does not
+// hand on those of a host-to-host Comm. An edge of n equal flows is one flow of weight n: max-min sharing gives it the
+// bandwidth of n.
 #pragma once
 
 #include <cstdint>

@@ -54,9 +54,9 @@ class Platform {
       fabric.zone->set_parent(root_);
     }
     if (cluster_.fabrics[index].topology != nullptr || edge.weak < 1)
-      return {way_of(fabric, edge), end_of(fabric), edge.share};
+      return {way_of(fabric, edge), end_of(fabric), edge.share, edge.flows};
     return {port_host_of(fabric, edge, edge.from, false), port_host_of(fabric, edge, edge.to, edge.from == edge.to),
-            edge.share};
+            edge.share, edge.flows};
   }
 
   const std::vector<FlappingLink>& flapping() const { return flapping_; }

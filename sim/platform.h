@@ -34,6 +34,7 @@ struct HostPair {
   simgrid::s4u::Host* from = nullptr;
   simgrid::s4u::Host* to = nullptr;
   double share = 1;  // the edge's
+  int flows = 1;
 };
 
 struct Network {

@@ -1,6 +1,7 @@
 #include "models/machine/machine.h"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 
 namespace slipway::models {
@@ -150,6 +151,18 @@ int fabric_between(const Cluster& cluster, int rank_a, int rank_b) {
   throw std::invalid_argument("cluster " + cluster.name + ": no fabric connects rank " + std::to_string(rank_a) + " (" +
                               describe(a) + ") with rank " + std::to_string(rank_b) + " (" + describe(b) +
                               "); add a fabric that both node groups are members of");
+}
+
+std::optional<int> ranks_per_node(const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
+  std::set<int> nodes;
+  std::size_t per_node = 0;
+  for (std::size_t first = 0, last = 0; first < ranks.size(); first = last) {
+    const int node = place_of(cluster, ranks[first]).node;
+    while (last < ranks.size() && place_of(cluster, ranks[last]).node == node) ++last;
+    if (!nodes.insert(node).second || (per_node != 0 && last - first != per_node)) return std::nullopt;
+    per_node = last - first;
+  }
+  return static_cast<int>(per_node);
 }
 
 }  // namespace slipway::models

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -160,5 +161,8 @@ bool connects(const Fabric& fabric, const Place& a, const Place& b);
 // Index of the fabric that carries traffic between two ranks. Throws std::invalid_argument with both places when none
 // connects them.
 int fabric_between(const Cluster& cluster, int rank_a, int rank_b);
+// How many of these ranks follow one another on each node; nothing where nodes have unequal numbers of them, or recur in
+// the order.
+std::optional<int> ranks_per_node(const Cluster& cluster, const std::vector<std::int32_t>& ranks);
 
 }  // namespace slipway::models

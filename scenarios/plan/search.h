@@ -26,7 +26,7 @@ namespace slipway::scenarios {
 
 // The values that each key may take. Fixed keys have one.
 struct SearchSpace {
-  std::vector<int> tensor, context, pipeline, zero;
+  std::vector<int> tensor, context, pipeline, expert, expert_tensor, zero;
   std::vector<bool> sequence_parallel;
   std::vector<int> chunks;  // empty: all
   std::vector<const Schedule*> schedules;
@@ -43,7 +43,7 @@ const std::vector<std::string>& searched_keys();
 SearchSpace search_space(const Scenario& scenario, const std::vector<std::string>& kept);
 // Calls `visit` for each layout of the space that the scenario's loader accepts, in a fixed order; layouts
 // that are another one in disguise are left out: chunks or another schedule than 1f1b without a pipeline,
-// ZeRO without a data group, selective recomputation of what fused kernels never keep.
+// ZeRO without a data group, whole experts without tensor ranks, selective recomputation of what fused kernels never keep.
 void each_layout(const Scenario& scenario, const SearchSpace& space, const std::function<void(const Step&)>& visit);
 // The scenario with this layout; `resolved` and `summary` still say the old one.
 Scenario with_layout(const Scenario& scenario, const Step& choice);

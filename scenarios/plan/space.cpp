@@ -1,5 +1,6 @@
 // The layouts of a search, in an order that lets estimates share their parts.
 #include <algorithm>
+#include <numeric>
 
 #include "scenarios/language/check_scenario.h"
 #include "scenarios/plan/search.h"
@@ -40,11 +41,20 @@ class Walk {
             choice_.layout.context = context, choice_.layout.pipeline = pipeline, choice_.layout.data = data;
             if (scenario_.step.layout.split == SplitKind::balanced)
               choice_.layout.split_list.clear();  // another layout's
-            if (legal(choice_, of_shapes_)) batches();
+            experts();
           }
   }
 
  private:
+  void experts() {
+    for (const int expert : space_.expert)
+      for (const int cut : space_.expert_tensor) {
+        if (cut == choice_.layout.tensor && space_.expert_tensor.size() > 1) continue;  // as 0
+        choice_.layout.expert = expert, choice_.layout.expert_tensor = cut;
+        if (legal(choice_, of_shapes_)) batches();
+      }
+  }
+
   void batches() {
     for (const std::int64_t micro_batch : space_.micro_batch) {
       choice_.micro_batch = micro_batch;
@@ -90,12 +100,11 @@ class Walk {
 }  // namespace
 
 const std::vector<std::string>& searched_keys() {
-  static const std::vector<std::string> keys = {"layout.tensor",        "layout.sequence_parallel",
-                                                "layout.pipeline",      "layout.chunks",
-                                                "layout.context",       "layout.data",
-                                                "layout.zero",          "schedule.name",
-                                                "schedule.micro_batch", "schedule.recompute",
-                                                "layout.split",         "layout.placement"};
+  static const std::vector<std::string> keys = {"layout.tensor", "layout.sequence_parallel", "layout.pipeline",
+                                                "layout.chunks", "layout.context",           "layout.data",
+                                                "layout.expert", "layout.expert_tensor",     "layout.zero",
+                                                "schedule.name", "schedule.micro_batch",     "schedule.recompute",
+                                                "layout.split",  "layout.placement"};
   return keys;
 }
 
@@ -106,6 +115,13 @@ namespace {
 std::int64_t most_context(std::int64_t sequence) {
   constexpr std::int64_t least_tokens = 256, of_short_sequences = 8;
   return std::max(of_short_sequences, sequence / least_tokens);
+}
+
+// Numbers of ranks among which the experts of every layer can be divided.
+std::vector<int> expert_degrees(const Model& model, int gpus) {
+  std::int64_t experts = 0;
+  for (const BlockRun& run : model.runs) experts = std::gcd(experts, run.block.experts);
+  return experts > 0 ? divisors(experts, gpus) : std::vector{1};
 }
 
 }  // namespace
@@ -123,6 +139,10 @@ SearchSpace search_space(const Scenario& scenario, const std::vector<std::string
   space.pipeline = keeps("layout.pipeline") ? std::vector{layout.pipeline} : divisors(gpus, gpus);
   if (keeps("layout.chunks")) space.chunks = {layout.chunks};
   if (keeps("layout.data")) space.data = layout.data;
+  const bool experts = has_experts(scenario.step.model);
+  space.expert = keeps("layout.expert") ? std::vector{layout.expert} : expert_degrees(scenario.step.model, gpus);
+  space.expert_tensor = {layout.expert_tensor};
+  if (experts && !keeps("layout.expert_tensor")) space.expert_tensor = {0, 1};
   space.splits = !keeps("layout.split") && layout.split != SplitKind::list;
   space.orders = !keeps("layout.placement");
   space.zero = keeps("layout.zero") ? std::vector{layout.zero} : std::vector{0, 1, 2, 3};
@@ -166,6 +186,7 @@ std::vector<std::string> overrides_of(const Step& choice) {
   for (const std::string& key : searched_keys()) {
     if (key == "layout.split" && choice.layout.split != SplitKind::list) continue;
     if (key == "layout.placement" && choice.layout.placement.empty()) continue;
+    if (key.starts_with("layout.expert") && !has_experts(choice.model)) continue;
     options.push_back(key + "=" + key_of(scenario_keys(), key)->bound.write(chosen));
   }
   return options;

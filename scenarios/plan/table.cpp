@@ -39,6 +39,8 @@ const PricedLayout& priced_in(const PlanRow& row) { return row.priced; }
 const Step& choice_in(const PlanRow& row) { return row.priced.choice; }
 const Layout& layout_in(const PlanRow& row) { return row.priced.choice.layout; }
 
+bool has_experts_in(const PlanRow& row) { return has_experts(choice_in(row).model); }
+
 std::optional<TrainingCost> training_in(const PlanRow& row) {
   return row.priced.simulated ? training_cost(row.scenario, row.priced.step_time_s) : std::nullopt;
 }
@@ -63,6 +65,19 @@ const Description<PlanRow>& plan_row_keys() {
           .column("context")
           .key("data", "count", "layout.data", of(layout_in, &Layout::data))
           .column("data")
+          .key("expert", "count", "layout.expert; this and the next are present where the model has experts",
+               of(layout_in, &Layout::expert))
+          .wide_column(
+              "experts on",
+              [](const PlanRow& row) {
+                const Layout& layout = layout_in(row);
+                if (!has_experts(choice_in(row).model)) return std::string();
+                return std::to_string(layout.expert) +
+                       (layout.tensor > 1 ? " x " + std::to_string(expert_tensor_of(sharding_of(layout))) : "");
+              })
+          .when(has_experts_in)
+          .key("expert_tensor", "count", "layout.expert_tensor", of(layout_in, &Layout::expert_tensor))
+          .when(has_experts_in)
           .key("zero", "0..3", "layout.zero", of(layout_in, &Layout::zero))
           .column("zero")
           .key("split", "list", "layers per stage; present where it is not even", of(layout_in, &Layout::split_list))
@@ -156,6 +171,7 @@ constexpr Shown shown_columns[] = {{"tensor", 9, true},
                                    {"chunks", 2, true},
                                    {"context", 1, true},
                                    {"data", 7, true},
+                                   {"experts on", 0, true},
                                    {"batch", 5, true},
                                    {"zero", 6, true},
                                    {"recompute", 3, true},
@@ -321,13 +337,24 @@ std::string excluded_text(const SearchResult& result, const SearchOptions& optio
 
 }  // namespace
 
+namespace {
+
+std::string experts_text(const Step& choice) {
+  const Layout& l = choice.layout;
+  if (!has_experts(choice.model)) return "";
+  const std::string cut = l.tensor > 1 ? fmt::format(" x {}", expert_tensor_of(sharding_of(l))) : "";
+  return fmt::format(", experts on {}{}", l.expert, cut);
+}
+
+}  // namespace
+
 std::string layout_text(const Step& choice) {
   const Layout& l = choice.layout;
   return fmt::format(
-      "tensor {}{}, pipeline {}, chunks {}, context {}, data {}, zero {}; {}, micro-batch {}, "
+      "tensor {}{}, pipeline {}, chunks {}, context {}, data {}{}, zero {}; {}, micro-batch {}, "
       "recompute {}{}",
-      l.tensor, l.sequence_parallel ? " with sequence parallel" : "", l.pipeline, l.chunks, l.context, l.data, l.zero,
-      choice.schedule, choice.micro_batch, name_of(choice.recompute),
+      l.tensor, l.sequence_parallel ? " with sequence parallel" : "", l.pipeline, l.chunks, l.context, l.data,
+      experts_text(choice), l.zero, choice.schedule, choice.micro_batch, name_of(choice.recompute),
       l.split_list.empty() ? "" : ", layers per stage " + joined(l.split_list));
 }
 

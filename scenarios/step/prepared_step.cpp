@@ -73,7 +73,6 @@ bool has_bubble_work(const Scenario& scenario) { return scenario.step.fill != Fi
 
 const char* why_no_representatives(const Scenario& scenario) {
   if (has_bubble_work(scenario)) return "bubble work differs between ranks";
-  if (schedule_of(scenario.step).copies > 1) return "data groups join ranks of both copies of the model";
   return why_no_representatives(scenario.cluster, scenario.step.layout, joined_ranks(scenario.step));
 }
 

@@ -51,6 +51,31 @@ int messages_of(const Operator& op, bool again) {
 
 }  // namespace
 
+namespace {
+
+// The products of the experts that every token goes through, where others are on ranks of their own.
+bool is_shared_experts(const Operator& op) {
+  return op.kind != OpKind::share && op.kind != OpKind::combine && op.kind != OpKind::communicate &&
+         (op.reads & wire_shared) != 0;
+}
+
+// True for the first message of the shared experts: the one of what they read.
+bool before_shared(std::span<const Operator> operators, const Operator& message) {
+  return std::none_of(operators.data(), &message, is_shared_experts);
+}
+
+void add_token_message(const Operator& op, int members, bool is_gather, bool at_experts, BlockPrice& price) {
+  const auto add = [&](LayerMessages TokenMessages::*list) {
+    (price.tokens_forward.*list).add(op.forward, members, op.message_bytes);
+    (price.tokens_backward.*list).add(op.backward, members, op.message_bytes);
+  };
+  if (op.axis == Axis::expert) return add(at_experts ? &TokenMessages::back : &TokenMessages::out);
+  if (op.axis == Axis::expert_tensor) return add(at_experts ? &TokenMessages::back_cut : &TokenMessages::out_cut);
+  if (is_gather) add(&TokenMessages::gather);
+}
+
+}  // namespace
+
 BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Recompute recompute,
                        const Machine& machine, bool hides_tensor) {
   const std::vector<Operator> operators = operators_of(model, block, block + 1, shape);
@@ -59,13 +84,19 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
   BlockPrice price;
   if (again) price.host_backward_s = host_seconds_of_checkpoint(machine);
   const Operator* before = nullptr;
+  bool at_experts = false;  // behind the first product of the experts
   for (const Operator& op : operators) {
     if (op.kind != OpKind::communicate) {
       before = &op;
+      at_experts = at_experts || runs_experts(op);
       const double forward = whole * operator_seconds(machine, op, Direction::forward);
       price.forward_s += forward;
       price.backward_s += whole * operator_seconds(machine, op, Direction::backward) + (again ? forward : 0);
       price.weight_s += whole * operator_seconds(machine, op, Direction::weight_grad);
+      if (is_shared_experts(op)) {
+        price.tokens_forward.shared_s += forward;
+        price.tokens_backward.shared_s += whole * operator_seconds(machine, op, Direction::backward);
+      }
       if (has_host(machine)) {
         const double launches = whole * host_seconds(machine, op, Direction::forward);
         price.host_forward_s += launches;
@@ -87,8 +118,11 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
     price.host_forward_s += first * launch;
     price.host_backward_s += (messages_of(op, again) - first) * launch;
     if (op.forward == Collective::shift) continue;  // runs beside the attention, and may be hidden by it
-    // So do a dispatch and shared experts, each of which may hide the messages of the other.
-    if (op.axis == Axis::expert || op.axis == Axis::expert_tensor || op.wire == wire_shared) continue;
+    if (op.axis == Axis::expert || op.axis == Axis::expert_tensor || op.wire == wire_shared) {
+      const bool is_gather = op.axis == Axis::tensor && before_shared(operators, op) && !hides_tensor;
+      add_token_message(op, members, is_gather, at_experts, price);
+      continue;
+    }
     if (hides_tensor && !context && (op.forward == Collective::all_gather || op.forward == Collective::reduce_scatter))
       continue;
     LayerMessages& forward = context ? price.context_forward : price.tensor_forward;
@@ -141,6 +175,8 @@ int slowest_member(const Cluster& cluster, const Layout& layout) {
 Wiring wiring_of(const Cluster& cluster, const Layout& layout) {
   Wiring wiring;
   const int p = layout.pipeline, t = layout.tensor, c = layout.context, members = layout.data * c * t;
+  const bool dispatched = dispatches(sharding_of(layout));
+  const int e = layout.expert, cut = dispatched ? expert_tensor_of(sharding_of(layout)) : 1;
   const int member = slowest_member(cluster, layout);
   for (int q = 0; q < p; ++q) {
     const int first = q * members, rank = first + member;
@@ -148,9 +184,12 @@ Wiring wiring_of(const Cluster& cluster, const Layout& layout) {
     wiring.tensor.push_back(ring_path(cluster, Axis::tensor, rank - member % t, 1, t));
     wiring.context.push_back(ring_path(cluster, Axis::context, rank - member / t % c * t, t, c));
     wiring.data.push_back(ring_path(cluster, Axis::data, first + member % t, t, layout.data * c));
+    wiring.expert.push_back(ring_path(cluster, Axis::expert, rank - member / cut % e * cut, cut, e));
+    wiring.expert_tensor.push_back(ring_path(cluster, Axis::expert_tensor, rank - member % cut, 1, cut));
     int like = 0;
     while (wiring.machine_group[like] != wiring.machine_group[q] || wiring.tensor[like] != wiring.tensor[q] ||
-           wiring.context[like] != wiring.context[q] || wiring.data[like] != wiring.data[q])
+           wiring.context[like] != wiring.context[q] || wiring.data[like] != wiring.data[q] ||
+           wiring.expert[like] != wiring.expert[q] || wiring.expert_tensor[like] != wiring.expert_tensor[q])
       ++like;
     wiring.alike.push_back(like);
     if (p == 1) continue;
@@ -235,8 +274,8 @@ int data_degree(const Layout& layout) { return layout.data * layout.context; }
 // be reduced during the action.
 bool is_cut(const Step& step, bool reduces) {
   const Layout& layout = step.layout;
-  return layout.tensor > 1 || layout.context > 1 || layout.zero >= 2 || step.recompute == Recompute::full ||
-         (reduces && step.overlap_grad_reduce);
+  return layout.tensor > 1 || layout.context > 1 || dispatches_tokens(step) || layout.zero >= 2 ||
+         step.recompute == Recompute::full || (reduces && step.overlap_grad_reduce);
 }
 
 // Seconds of the optimizers of a pipeline rank: of its first stage, with what a step takes once, and of its others; and
@@ -808,7 +847,7 @@ bool is_split(Parts& parts, const Step& step, int micro_batches) {
   const ScheduleUse& use = parts.use_of(step, micro_batches);
   return !use.is_plain && !use.has_pairs && parts.fills_all_stages(step.layout) && use.placement.copies == 1 &&
          parts.base.slices == 1 && use.placement.rank.front() == 0 && are_alike(wires.tensor) &&
-         are_alike(wires.context);
+         are_alike(wires.context) && are_alike(wires.expert) && are_alike(wires.expert_tensor);
 }
 
 double split_busy_seconds(Parts& parts, const Step& step, int micro_batches, int q) {

@@ -36,12 +36,24 @@ struct LayerMessages {
 };
 double seconds_over(const LinkPath& path, const LayerMessages& messages);
 
+// The messages of a layer's tokens in one pass over it, where they travel to experts (Axis::expert), and within the
+// ranks that cut each expert; and what its shared experts do beside them.
+//
+//   compute   before │ shared │  . │ experts │      . │ after      a pass is longer than its compute by
+//   messages         │     out     │         │  back  │              max(gather, out − shared) + back
+struct TokenMessages {
+  LayerMessages out, out_cut, back, back_cut;
+  LayerMessages gather;  // of what the shared experts read, over the tensor group (backward: the scatter behind them)
+  double shared_s = 0;   // compute of the shared experts, without their segment's overhead
+};
+
 struct BlockPrice {
   double forward_s = 0, backward_s = 0;  // backward: both gradients, and the forward again if recomputed
   double weight_s = 0;                   // part of backward_s: the weight gradients
   LayerMessages tensor_forward, tensor_backward, context_forward, context_backward;
   double again_s = 0;  // part of backward_s: the forward again, without its collectives
   LayerMessages tensor_again, context_again;
+  TokenMessages tokens_forward, tokens_backward;
   double host_forward_s = 0, host_backward_s = 0;  // of the host
   int cuts = 0;                                    // communicate operators: each begins another segment
   double kept_bytes = 0;                           // from the forward to the backward of one micro-batch
@@ -55,6 +67,7 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
 struct Wiring {
   std::vector<int> machine_group;               // per pipeline rank, like all below
   std::vector<LinkPath> tensor, context, data;  // of the member's groups
+  std::vector<LinkPath> expert, expert_tensor;  // the same, where tokens travel to experts
   std::vector<LinkPath> to_next, to_previous;   // of its messages around the ring of pipeline ranks
   std::vector<int> alike;  // the first pipeline rank with the same machine and the same links of its groups
   LinkPath embedding;      // first and last pipeline rank
@@ -83,6 +96,7 @@ LinkPath world_path(const Cluster& cluster, int ranks);
 //   F(s), B(s): segments of one action and the collectives between them are a chain: the next segment reads what the
 //     collective writes, and the lane is in order. So they add up, also under full recompute. Only R(s), the
 //     recomputation of the stage's last block, is apart: it may run while the gradient is on its way.
+//     A layer's tokens go to experts while the shared experts compute (TokenMessages).
 //   m·P(q): rank q's lane runs its m·(F+B) of all its chunks one after the other, and where transfers block it waits for
 //     every message to another stage but its last.
 //   (1): everything on rank q needs a forward of stages 0..q−1 first, all of which start after S(0). Its last action is

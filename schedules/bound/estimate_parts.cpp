@@ -86,7 +86,7 @@ const std::vector<BlockPrice>& StepEstimator::Parts::prices_of(const Step& step,
 }
 
 const Wiring& StepEstimator::Parts::wiring(const Layout& l) {
-  const std::tuple key{l.tensor, l.context, l.data, l.pipeline};
+  const std::tuple key{l.tensor, l.context, l.data, l.pipeline, l.expert, l.expert_tensor};
   const auto found = wirings.find(key);
   return found != wirings.end() ? found->second : wirings.emplace(key, wiring_of(cluster, l)).first->second;
 }
@@ -169,15 +169,24 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
     const auto data_seconds = [&](WorkKind kind, Collective collective, double bytes) {
       return sent_seconds(l, message(kind, collective, bytes), l.data * l.context, wires.data[q]);
     };
+    const double segment = overhead_of(cluster.groups[wires.machine_group[q]].machine);
+    const auto tokens_seconds = [&](const TokenMessages& of) {
+      const double out = seconds_over(wires.expert[q], of.out) + seconds_over(wires.expert_tensor[q], of.out_cut);
+      const double shared = of.shared_s > 0 ? of.shared_s + segment : 0;
+      return std::max(seconds_over(tensor, of.gather), out - shared) + seconds_over(wires.expert[q], of.back) +
+             seconds_over(wires.expert_tensor[q], of.back_cut);
+    };
     const std::vector<BlockPrice>& list = prices_of(step, wires.machine_group[q]);
     for (std::size_t run = 0; run < list.size(); ++run) {
       const BlockPrice& price = list[run];
       StageCosts::RunMessages& of = c.messages[q].emplace_back();
-      of.tensor_forward = seconds_over(tensor, price.tensor_forward);
-      of.tensor_backward = seconds_over(tensor, price.tensor_backward);
+      const double tokens = tokens_seconds(price.tokens_forward);
+      const double again = step.recompute == Recompute::full ? tokens : 0;
+      of.tensor_forward = seconds_over(tensor, price.tensor_forward) + tokens;
+      of.tensor_backward = seconds_over(tensor, price.tensor_backward) + tokens_seconds(price.tokens_backward) + again;
       of.context_forward = seconds_over(context, price.context_forward);
       of.context_backward = seconds_over(context, price.context_backward);
-      of.again = seconds_over(tensor, price.tensor_again) + seconds_over(context, price.context_again);
+      of.again = seconds_over(tensor, price.tensor_again) + seconds_over(context, price.context_again) + again;
       if (l.data * l.context == 1) continue;
       const auto dense = static_cast<double>(elements[run].dense);  // experts of ranks of their own: left out
       const double gradients = dense * bytes_of(base.gradient_dtype);

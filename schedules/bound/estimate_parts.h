@@ -46,7 +46,7 @@ struct StageCosts {
   // Per pipeline rank: of one micro-batch through all its stages.
   std::vector<double> compute_s, tensor_s, context_s;
   // Seconds per pipeline rank that is the first of its like (Wiring::alike), and per block run: collectives within one
-  // block, and those of its gradients and parameters.
+  // block (tensor: with the part of its tokens' messages that nothing hides), and those of its gradients and parameters.
   struct RunMessages {
     double tensor_forward = 0, tensor_backward = 0, context_forward = 0, context_backward = 0, again = 0;
     double all_reduce = 0, reduce_scatter = 0, gather = 0;
@@ -73,7 +73,7 @@ struct StepEstimator::Parts {
   using ShapeKey = std::tuple<int, bool, int, int, int, std::int64_t, Recompute, int>;
   static ShapeKey shape_key(const Step& step, int machine_group);
   std::map<ShapeKey, std::vector<BlockPrice>> prices;
-  std::map<std::tuple<int, int, int, int>, Wiring> wirings;
+  std::map<std::tuple<int, int, int, int, int, int>, Wiring> wirings;
   std::map<std::pair<int, int>, std::vector<std::vector<int>>> groups;  // of nodes, by members and pipeline rank
   using SplitKey = std::tuple<int, SplitKind, std::vector<int>>;        // stages, and how
   static SplitKey split_key(const Layout& layout) { return {stage_count(layout), layout.split, layout.split_list}; }

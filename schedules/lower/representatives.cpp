@@ -1,7 +1,9 @@
 #include "schedules/lower/representatives.h"
 
 #include <algorithm>
+#include <compare>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "models/machine/topology.h"
@@ -9,105 +11,203 @@
 namespace slipway::schedules {
 namespace {
 
-// Neighbours of member k in a ring of `degree` members at distance `stride`.
-struct Neighbours {
-  int next = 0, previous = 0;
+// The far end of an edge of a rank.
+struct Neighbour {
+  int fabric = 0, rank = 0;
+  auto operator<=>(const Neighbour&) const = default;
 };
-Neighbours neighbours_of(int k, int stride, int degree) {
-  const int place = k / stride % degree, first = k - place * stride;
-  return {first + (place + 1) % degree * stride, first + (place + degree - 1) % degree * stride};
+
+// To whom each rank sends, and from whom it receives: the edges of all its groups' patterns (sim/patterns.h) in an
+// order that like ranks share, and, in any order, the members of its expert group.
+struct Neighbours {
+  std::vector<Neighbour> to, from, mates;
+};
+
+// The ranks of each group of a data axis that joins these pipeline ranks, or of one inside a pipeline rank.
+template <typename Each>
+void visit_groups(int members, const std::vector<int>& pipelines, int stride, int degree, Each each) {
+  for (int first = 0; first < members; ++first) {
+    if (first / stride % degree != 0) continue;
+    std::vector<std::int32_t> ranks;
+    for (const int pipeline : pipelines)
+      for (int i = 0; i < degree; ++i) ranks.push_back(pipeline * members + first + i * stride);
+    each(ranks);
+  }
 }
+
+class NeighbourTable {
+ public:
+  NeighbourTable(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined)
+      : cluster_(cluster),
+        layout_(layout),
+        joined_(joined),
+        members_(member_count(layout)),
+        of_rank_(static_cast<std::size_t>(rank_count(layout))) {
+    const int t = layout.tensor, cut = expert_tensor_of(sharding_of(layout));
+    add_inner(Axis::tensor, 1, t);
+    add_inner(Axis::context, t, layout.context);
+    add_data(Axis::data, t, layout.data * layout.context);
+    if (joined.experts) {
+      add_inner(Axis::expert_tensor, 1, cut);
+      add_data(Axis::expert_data, layout.expert * cut, expert_data_of(layout));
+      add_mates(cut, layout.expert);
+    }
+    add_pipeline();
+    add_embedding();
+  }
+
+  const Neighbours& of(int rank) const { return of_rank_[static_cast<std::size_t>(rank)]; }
+
+ private:
+  void add_edge(int from, int to) {
+    const int fabric = fabric_between(cluster_, from, to);
+    of_rank_[static_cast<std::size_t>(from)].to.push_back({fabric, to});
+    of_rank_[static_cast<std::size_t>(to)].from.push_back({fabric, from});
+  }
+
+  void add_ring(const std::vector<std::int32_t>& ranks) {
+    for (std::size_t i = 0; i < ranks.size(); ++i) add_edge(ranks[i], ranks[(i + 1) % ranks.size()]);
+  }
+
+  // Rings on all ports leave each node by the member that they entered next, so that equal members of all nodes are
+  // neighbours, and those of a node among themselves. All other algorithms' edges are among these, but for trees.
+  void add_rails(const std::vector<std::int32_t>& ranks, std::size_t per_node) {
+    const std::size_t g = per_node, n = ranks.size();
+    for (std::size_t i = 0; g > 1 && i < n; ++i) add_edge(ranks[i], ranks[i / g * g + (i + 1) % g]);
+    for (std::size_t i = 0; g < n && i < n; ++i) add_edge(ranks[i], ranks[(i + g) % n]);
+  }
+
+  void add_group(Axis axis, const std::vector<std::int32_t>& ranks) {
+    if (ranks.size() < 2) return;
+    const bool on_all_ports = cluster_.algorithms[static_cast<std::size_t>(axis)] != Algorithm::ring;
+    const auto per_node = on_all_ports ? ranks_per_node(cluster_, ranks) : std::nullopt;
+    if (per_node) add_rails(ranks, static_cast<std::size_t>(*per_node));
+    const bool shifts = axis == Axis::context && layout_.context_exchange == ContextExchange::ring;
+    if (!per_node || shifts) add_ring(ranks);
+  }
+
+  void add_inner(Axis axis, int stride, int degree) {
+    for (int pipeline = 0; pipeline < layout_.pipeline && degree > 1; ++pipeline)
+      visit_groups(members_, {pipeline}, stride, degree, [&](const auto& ranks) { add_group(axis, ranks); });
+  }
+
+  // Copies of the model on mirrored pipeline ranks share their gradients.
+  void add_data(Axis axis, int stride, int degree) {
+    if (!joined_.mirrored) return add_inner(axis, stride, degree);
+    for (int pipeline = 0; pipeline < layout_.pipeline / 2; ++pipeline)
+      visit_groups(members_, {pipeline, layout_.pipeline - 1 - pipeline}, stride, degree,
+                   [&](const auto& ranks) { add_group(axis, ranks); });
+  }
+
+  void add_mates(int stride, int degree) {
+    for (int pipeline = 0; pipeline < layout_.pipeline && degree > 1; ++pipeline)
+      visit_groups(members_, {pipeline}, stride, degree, [&](const auto& ranks) {
+        for (const std::int32_t rank : ranks)
+          for (const std::int32_t mate : ranks)
+            if (mate != rank)
+              of_rank_[static_cast<std::size_t>(rank)].mates.push_back({fabric_between(cluster_, rank, mate), mate});
+      });
+  }
+
+  // Ahead and behind; where the second half of the ranks mirrors the first, the other way round there.
+  void add_pipeline() {
+    const int all = rank_count(layout_);
+    for (int rank = 0; rank < all && layout_.pipeline > 1; ++rank) {
+      const bool swaps = joined_.mirrored && rank / members_ >= layout_.pipeline / 2;
+      for (const int ahead : {swaps ? all - members_ : members_, swaps ? members_ : all - members_}) {
+        const int other = (rank + ahead) % all;
+        of_rank_[static_cast<std::size_t>(rank)].to.push_back({fabric_between(cluster_, rank, other), other});
+      }
+    }
+  }
+
+  // That ring goes through the members of one pipeline rank and then through those of the other.
+  void add_embedding() {
+    for (int t = 0; t < layout_.tensor && !joined_.embedding.empty(); ++t) {
+      std::vector<std::int32_t> ranks;
+      for (const std::int32_t end : joined_.embedding)
+        for (int place = t; place < members_; place += layout_.tensor) ranks.push_back(end * members_ + place);
+      if (ranks.size() > 1) add_ring(ranks), add_group(Axis::embedding, ranks);
+    }
+  }
+
+  const Cluster& cluster_;
+  const Layout& layout_;
+  const JoinedRanks& joined_;
+  int members_;
+  std::vector<Neighbours> of_rank_;
+};
 
 class Likeness {
  public:
-  Likeness(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined,
+  Likeness(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined, const NeighbourTable& neighbours,
            const Representatives& representatives)
       : cluster_(cluster),
         layout_(layout),
         joined_(joined),
+        neighbours_(neighbours),
         representatives_(representatives),
-        members_(layout.data * layout.context * layout.tensor) {}
+        members_(member_count(layout)) {}
 
   bool holds() const {
-    for (int rank = 0; rank < layout_.pipeline * members_; ++rank)
+    for (int rank = 0; rank < rank_count(layout_); ++rank)
       if (!is_like(rank, stands_for(rank))) return false;
     return true;
   }
 
  private:
-  int stands_for(int rank) const { return representative_of(layout_, representatives_, rank); }
+  // The representative; in mirrored pipelines, the one of the first half that does the same.
+  int stands_for(int rank) const {
+    const int representative = representative_of(layout_, representatives_, rank);
+    const int pipeline = representative / members_, mirror = layout_.pipeline - 1 - pipeline;
+    return joined_.mirrored && mirror < pipeline ? representative + (mirror - pipeline) * members_ : representative;
+  }
 
   bool is_like(int rank, int other) const {
     if (rank == other) return true;
     if (place_of(cluster_, rank).group != place_of(cluster_, other).group) return false;
     if (slowdown_of(cluster_, rank) != slowdown_of(cluster_, other)) return false;
-    const int t = layout_.tensor, c = layout_.context, d = layout_.data;
-    const int cut = expert_tensor_of(sharding_of(layout_)), e = layout_.expert;
-    const int first = rank / members_ * members_, k = rank - first, l = other - first;
-    if (joined_.experts && !has_like_mates(rank, other, cut, e)) return false;
-    std::vector<std::pair<int, int>> rings{{1, t}, {t, c}, {t, d * c}};
-    if (joined_.experts) rings.insert(rings.end(), {{1, cut}, {e * cut, expert_data_of(layout_)}});
-    for (const auto& [stride, degree] : rings) {
-      if (degree == 1) continue;
-      const Neighbours a = neighbours_of(k, stride, degree), b = neighbours_of(l, stride, degree);
-      if (!same_edge(rank, first + a.next, other, first + b.next) ||
-          !same_edge(rank, first + a.previous, other, first + b.previous))
-        return false;
-    }
-    const int all = layout_.pipeline * members_;
-    for (const int ahead : {members_, all - members_})
-      if (ahead % all != 0 && !same_edge(rank, (rank + ahead) % all, other, (other + ahead) % all)) return false;
-    return is_like_in_embedding_ring(rank, other);
+    const Neighbours &a = neighbours_.of(rank), &b = neighbours_.of(other);
+    return same_edges(rank, a.to, other, b.to) && same_edges(rank, a.from, other, b.from) && has_like_mates(a, b);
+  }
+
+  bool same_edges(int rank, const std::vector<Neighbour>& edges, int other,
+                  const std::vector<Neighbour>& others) const {
+    if (edges.size() != others.size()) return false;
+    for (std::size_t i = 0; i < edges.size(); ++i)
+      if (!same_edge(rank, edges[i], other, others[i])) return false;
+    return true;
   }
 
   // Tokens go from each member of an expert group to each: over the same fabrics, to members that the same ones stand
   // for, in any order.
-  bool has_like_mates(int rank, int other, int stride, int degree) const {
-    const auto mates_of = [&](int of) {
-      const int k = of % members_, first = of - k / stride % degree * stride;
-      std::vector<std::pair<int, int>> mates;
-      for (int i = 0; i < degree; ++i) {
-        const int mate = first + i * stride;
-        if (mate != of) mates.emplace_back(fabric_between(cluster_, of, mate), stands_for(mate));
-      }
-      std::sort(mates.begin(), mates.end());
-      return mates;
+  bool has_like_mates(const Neighbours& a, const Neighbours& b) const {
+    if (a.mates.empty() && b.mates.empty()) return true;
+    if (!cluster_.degradation.ports.empty() || !cluster_.weak_pairs.empty()) return false;
+    const auto classes_of = [&](const Neighbours& of) {
+      std::vector<Neighbour> classes;
+      for (const Neighbour& mate : of.mates) classes.push_back({mate.fabric, stands_for(mate.rank)});
+      std::sort(classes.begin(), classes.end());
+      return classes;
     };
-    const bool sound = cluster_.degradation.ports.empty() && cluster_.weak_pairs.empty();
-    return degree == 1 || (sound && mates_of(rank) == mates_of(other));
+    return classes_of(a) == classes_of(b);
   }
 
-  // That ring goes through the members of one pipeline rank and then through those of the other.
-  bool is_like_in_embedding_ring(int rank, int other) const {
-    const std::vector<std::int32_t>& ends = joined_.embedding;
-    const auto at = std::find(ends.begin(), ends.end(), rank / members_);
-    if (at == ends.end()) return true;
-    const int replicas = members_ / layout_.tensor, all = replicas * static_cast<int>(ends.size());
-    const int first = static_cast<int>(at - ends.begin()) * replicas;
-    const auto ahead_of = [&](int from, int ahead) {
-      const int place = (first + from % members_ / layout_.tensor + ahead) % all;
-      return ends[place / replicas] * members_ + place % replicas * layout_.tensor + from % layout_.tensor;
-    };
-    return same_edge(rank, ahead_of(rank, 1), other, ahead_of(other, 1)) &&
-           same_edge(rank, ahead_of(rank, all - 1), other, ahead_of(other, all - 1));
-  }
-
-  // True for two edges over one fabric, as slow or as sound, to members that one member represents.
-  bool same_edge(int from, int to, int other_from, int other_to) const {
-    const int fabric = fabric_between(cluster_, from, to);
-    if (stands_for(to) != stands_for(other_to) || fabric != fabric_between(cluster_, other_from, other_to))
-      return false;
+  // True for two edges over one fabric, as slow or as sound, with an end that one member represents.
+  bool same_edge(int rank, const Neighbour& end, int other, const Neighbour& other_end) const {
+    if (end.fabric != other_end.fabric || stands_for(end.rank) != stands_for(other_end.rank)) return false;
     if (cluster_.degradation.ports.empty() && cluster_.weak_pairs.empty()) return true;
-    const Place a = place_of(cluster_, from), b = place_of(cluster_, to);
-    const Place c = place_of(cluster_, other_from), d = place_of(cluster_, other_to);
-    return port_state(cluster_, fabric, a) == port_state(cluster_, fabric, c) &&
-           port_state(cluster_, fabric, b) == port_state(cluster_, fabric, d) &&
+    const Place a = place_of(cluster_, rank), b = place_of(cluster_, end.rank);
+    const Place c = place_of(cluster_, other), d = place_of(cluster_, other_end.rank);
+    return port_state(cluster_, end.fabric, a) == port_state(cluster_, end.fabric, c) &&
+           port_state(cluster_, end.fabric, b) == port_state(cluster_, end.fabric, d) &&
            pair_share(cluster_, a.node, b.node) == pair_share(cluster_, c.node, d.node);
   }
 
   const Cluster& cluster_;
   const Layout& layout_;
   const JoinedRanks& joined_;
+  const NeighbourTable& neighbours_;
   const Representatives& representatives_;
   int members_;
 };
@@ -127,6 +227,8 @@ bool takes_trees(const Cluster& cluster, const Layout& layout, const JoinedRanks
     const auto [first, last] = std::minmax_element(joined.embedding.begin(), joined.embedding.end());
     if (trees(Axis::embedding, (*last - *first + 1) * near * layout.data)) return true;
   }
+  const bool reduces_experts = joined.experts && layout.zero == 0 && expert_data_of(layout) > 1;
+  if (reduces_experts && trees(Axis::expert_data, near * layout.data)) return true;
   return trees(Axis::tensor, layout.tensor) || (layout.context > 1 && trees(Axis::context, near)) ||
          (layout.zero == 0 && trees(Axis::data, near * layout.data));
 }
@@ -160,11 +262,45 @@ std::vector<int> divisors(int number) {
 
 }  // namespace
 
+namespace {
+
+// True if rank p−1−r runs for one copy of the model what rank r runs for the other, in the same order.
+bool mirrors(const ActionLists& actions, const ScheduleShape& shape) {
+  if (shape.copies != 2 || shape.pipeline % 2 != 0) return false;
+  const int stages = shape.stages(), ranks = shape.pipeline;
+  std::vector<int> twin(static_cast<std::size_t>(shape.micro_batches), none);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto& list = actions[static_cast<std::size_t>(rank)];
+    const auto& other = actions[static_cast<std::size_t>(ranks - 1 - rank)];
+    if (list.size() != other.size()) return false;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      Action mirrored = list[i];
+      mirrored.stage = (mirrored.stage + stages / 2) % stages;
+      int& micro_batch = twin[static_cast<std::size_t>(mirrored.micro_batch)];
+      if (micro_batch == none) micro_batch = other[i].micro_batch;
+      mirrored.micro_batch = micro_batch;
+      if (mirrored != other[i]) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
 JoinedRanks joined_ranks(const Step& step) {
   const Layout& layout = step.layout;
-  JoinedRanks joined{joins_all_ranks(step), dispatches_tokens(step), {}};
-  if (layout.zero < 2 || layout.data * layout.context == 1 || !blocks_of(step.model).back().tied) return joined;
-  const Placement placement = placement_of(action_lists(step), schedule_shape(step));
+  JoinedRanks joined;
+  joined.world = joins_all_ranks(step);
+  joined.experts = dispatches_tokens(step);
+  const ScheduleShape shape = schedule_shape(step);
+  joined.copies = shape.copies;
+  const bool tied = blocks_of(step.model).back().tied;
+  const bool rings = tied && layout.zero >= 2 && layout.data * layout.context > 1;
+  if (!rings && shape.copies == 1) return joined;
+  const ActionLists actions = action_lists(step);
+  joined.mirrored = !tied && mirrors(actions, shape);
+  if (!rings) return joined;
+  const Placement placement = placement_of(actions, shape);
   joined.embedding = {placement.rank.front()};
   if (placement.rank.back() != placement.rank.front()) joined.embedding.push_back(placement.rank.back());
   return joined;
@@ -178,6 +314,8 @@ const char* why_no_representatives(const Cluster& cluster, const Layout& layout,
     return "ranks share the cores of their node";
   if (std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(), shares_links))
     return "messages share links of a fabric's topology";
+  if (joined.copies > 1 && !joined.mirrored)
+    return "the copies of the model do not mirror each other, or both have a tied table";
   if (joined.world && norm_is_traffic(cluster))
     return "the gradient norm is traffic on a fabric with this little latency";
   if (takes_trees(cluster, layout, joined)) return "the members of a tree differ";
@@ -193,10 +331,11 @@ Representatives representatives_of(const Cluster& cluster, const Layout& layout,
   std::stable_sort(list.begin(), list.end(), [](const Representatives& a, const Representatives& b) {
     return a.tensor * a.replicas < b.tensor * b.replicas;
   });
-  if (why_no_representatives(cluster, layout, joined) != nullptr) list = {{layout.tensor, replicas}};
+  if (why_no_representatives(cluster, layout, joined) != nullptr) return {layout.tensor, replicas};
+  const NeighbourTable neighbours(cluster, layout, joined);
   const auto found = std::find_if(list.begin(), list.end() - 1, [&](const Representatives& representatives) {
     return !splits_ports(cluster, layout, representatives) &&
-           Likeness(cluster, layout, joined, representatives).holds();
+           Likeness(cluster, layout, joined, neighbours, representatives).holds();
   });
   return *found;
 }

@@ -60,14 +60,15 @@ class StepEnd {
   void run() {
     find_first_and_last_uses();
     open_buckets();
-    for (int stage = 0; stage < state_.stages(); ++stage) reduce_norms(stage);
+    const std::vector<int> stages = state_.graph.placement.by_part();
+    for (const int stage : stages) reduce_norms(stage);
     for (int copy = 0; copy < state_.graph.placement.copies; ++copy) reduce_tied_embedding(copy);
     if (state_.graph.step.worker_norms)
-      for (int stage = 0; stage < state_.stages(); ++stage) measure_workers(stage);
+      for (const int stage : stages) measure_workers(stage);
     for (int part = 0; part < state_.graph.placement.parts(); ++part) reduce_over_data(part);
-    for (int stage = 0; stage < state_.stages(); ++stage) precondition(stage);
+    for (const int stage : stages) precondition(stage);
     if (joins_all_ranks(state_.step)) reduce_global_norm();
-    for (int stage = 0; stage < state_.stages(); ++stage) step(stage);
+    for (const int stage : stages) step(stage);
     for (int part = 0; part < state_.graph.placement.parts(); ++part) gather_parameters(part);
     limit_weight_prefetch(state_);
     limit_unreduced_gradients(state_);

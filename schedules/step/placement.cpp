@@ -11,6 +11,13 @@ std::vector<std::int32_t> Placement::holders(int part) const {
   return ranks;
 }
 
+std::vector<int> Placement::by_part() const {
+  std::vector<int> list;
+  for (int part = 0; part < parts(); ++part)
+    for (int stage = part; stage < stages(); stage += parts()) list.push_back(stage);
+  return list;
+}
+
 Placement placement_of(const ActionLists& lists, const ScheduleShape& shape) {
   const auto stages = static_cast<std::size_t>(shape.stages());
   const std::size_t rows = std::min(lists.size(), static_cast<std::size_t>(shape.pipeline));

@@ -32,6 +32,9 @@ struct Placement {
   bool is_last(int stage) const { return part_of(stage) + 1 == parts(); }
   // The pipeline ranks that hold a copy of `part`, ascending.
   std::vector<std::int32_t> holders(int part) const;
+  // All stages in the order in which each rank updates its own, part by part: ranks that hold copies of the same parts
+  // do the same.
+  std::vector<int> by_part() const;
 };
 
 // Each stage is on the row that holds most of its actions: the first such row; without any, rank stage mod pipeline.

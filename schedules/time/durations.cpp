@@ -63,10 +63,10 @@ double precondition_seconds(const TaskGraph& graph, const Work& work, const Mach
 
 // What a step takes once stands beside the update of each rank's first stage.
 bool is_first_of_its_rank(const TaskGraph& graph, std::int32_t stage) {
-  const auto& rank = graph.placement.rank;
-  for (std::int32_t before = 0; before < stage; ++before)
-    if (rank[before] == rank[stage]) return false;
-  return true;
+  const Placement& placement = graph.placement;
+  for (const int first : placement.by_part())
+    if (placement.rank[first] == placement.rank[stage]) return first == stage;
+  return false;
 }
 
 double seconds_by_the_others(const TaskGraph& graph, const Work& work, const Machine& machine) {

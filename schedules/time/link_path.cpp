@@ -1,8 +1,10 @@
 #include "schedules/time/link_path.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 #include <stdexcept>
 
@@ -69,20 +71,14 @@ void take_algorithm(LinkPath& path, Algorithm wanted, const Span& span) {
 
 std::optional<Span> span_of(const Cluster& cluster, const Communicator& communicator) {
   const auto& ranks = communicator.ranks;
-  Span span{0, 0, 0, {0, unbounded}, {0, unbounded}};
-  std::set<int> nodes, ports;
-  for (std::size_t first = 0, last = 0; first < ranks.size(); first = last) {
-    const int node = place_of(cluster, ranks[first]).node;
-    while (last < ranks.size() && place_of(cluster, ranks[last]).node == node) ++last;
-    const int members = static_cast<int>(last - first);
-    if (!nodes.insert(node).second || (span.per_node != 0 && members != span.per_node)) return std::nullopt;
-    span.per_node = members;
-    for (std::size_t i = first + 1; i < last; ++i)
-      take_slower(span.inside, way_between(cluster, ranks[i - 1], ranks[i]));
-  }
-  span.nodes = static_cast<int>(nodes.size());
+  const std::optional<int> per_node = ranks_per_node(cluster, ranks);
+  if (!per_node) return std::nullopt;
+  const std::size_t n = ranks.size(), g = static_cast<std::size_t>(*per_node);
+  Span span{static_cast<int>(n / g), *per_node, 0, {0, unbounded}, {0, unbounded}};
+  for (std::size_t i = 1; i < n; ++i)
+    if (i % g != 0) take_slower(span.inside, way_between(cluster, ranks[i - 1], ranks[i]));
   if (span.nodes < 2) return span.rails = 1, span;
-  const std::size_t g = span.per_node, n = ranks.size();
+  std::set<int> ports;
   for (std::size_t i = 0; i < n; ++i) take_slower(span.between, way_between(cluster, ranks[i], ranks[(i + g) % n]));
   const Fabric& network = cluster.fabrics[fabric_between(cluster, ranks[0], ranks[g % n])];
   for (std::size_t i = 0; i < g; ++i)
@@ -157,13 +153,42 @@ void take_mesh(LinkPath& path, const Cluster& cluster, const Communicator& commu
     *bandwidth *= share;
 }
 
+// As pairwise_as_ring, for members that lie unevenly on the nodes: the busiest port, and the most latency of a member.
+Links links_of_pairs(const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
+  std::map<std::array<int, 4>, double> busy;  // seconds per byte to each mate: fabric, node, port, direction
+  double latency = 0, most = 0;
+  const auto add = [&](int fabric, const Place& place, int direction, double seconds) {
+    const int port = place.gpu / std::max(1, cluster.fabrics[fabric].gpus_per_port);
+    most = std::max(most, busy[{fabric, place.node, port, direction}] += seconds);
+  };
+  for (const std::int32_t from : ranks) {
+    double of_member = 0;
+    for (const std::int32_t to : ranks) {
+      if (from == to) continue;
+      const Links way = way_between(cluster, from, to);
+      const int fabric = fabric_between(cluster, from, to);
+      of_member += way.latency;
+      add(fabric, place_of(cluster, from), 0, 1 / way.bandwidth);
+      add(fabric, place_of(cluster, to), 1, 1 / way.bandwidth);
+    }
+    latency = std::max(latency, of_member);
+  }
+  const double mates = static_cast<double>(ranks.size()) - 1;
+  return {latency / mates, mates / most};
+}
+
 LinkPath switched_path_of(const Cluster& cluster, const Communicator& communicator) {
   const auto& ranks = communicator.ranks;
   LinkPath path = ring_path(cluster, ranks);
   take_starts(path, cluster, ranks);
-  const Algorithm wanted = cluster.algorithms[static_cast<std::size_t>(communicator.axis)];
+  const bool in_pairs = communicator.axis == Axis::expert;
+  Algorithm wanted = cluster.algorithms[static_cast<std::size_t>(communicator.axis)];
+  if (in_pairs && wanted == Algorithm::ring) wanted = Algorithm::multi_ring;  // on all ports, whatever rings use
   if (wanted == Algorithm::ring || communicator.axis == Axis::pipeline || ranks.size() < 2) return path;
-  if (const auto span = span_of(cluster, communicator)) take_algorithm(path, wanted, *span);
+  if (const auto span = span_of(cluster, communicator))
+    take_algorithm(path, wanted, *span);
+  else if (in_pairs)
+    path.pairs = links_of_pairs(cluster, ranks);
   return path;
 }
 
@@ -195,6 +220,7 @@ Links links_of(const LinkPath& path, Collective collective, Algorithm algorithm)
   }
   if (algorithm == Algorithm::tree) return path.tree;
   if (collective == Collective::all_to_all && algorithm != Algorithm::ring) return pairwise_as_ring(path.span);
+  if (collective == Collective::all_to_all && path.pairs.bandwidth > 0) return path.pairs;
   return {path.latency, path.bandwidth};
 }
 

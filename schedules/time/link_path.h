@@ -5,6 +5,7 @@
 //                                    the members lie on every node alike; else, and for a pair of pipeline ranks, the
 //                                    ring's
 //   nccl                             multi-ring, and for each all-reduce the tree where that takes less
+//   all-to-alls of experts           pairwise over the ports that each pair has, whatever the algorithm
 //
 // GPUs with measured collectives: inside a node, a collective takes launch + hops + what its members copy + the filling of
 // the ring beside the bytes over a port; between nodes, each message has a start and each further node a hop.
@@ -27,6 +28,7 @@ struct LinkPath {
   Links tree{};                           // for an all-reduce by trees; bandwidth 0: not available
   Span span{};                            // for algorithms other than ring
   Links neighbours{};                     // the slowest from one rank to the next, for a shift
+  Links pairs{};                          // for all-to-alls of members without a span; bandwidth 0: they have one
   double start = 0;                       // seconds of a message beside its rounds and bytes
   double port_share = 1;                  // of a port to other nodes, for each GPU of a node
   const Machine* measured = nullptr;      // its GPUs, where collectives are priced by measured ones (kernels.h)

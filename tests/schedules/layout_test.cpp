@@ -167,6 +167,8 @@ TEST(PlacementOfActions, ChimeraHoldsEveryPartOnTwoRanks) {
   EXPECT_EQ(placement.parts(), 4);
   for (int part = 0; part < 4; ++part)
     EXPECT_EQ(placement.holders(part), (std::vector{std::min(part, 3 - part), std::max(part, 3 - part)}));
+  // Ranks 0 and 3 update part 0 first, then part 3.
+  EXPECT_EQ(placement.by_part(), (std::vector{0, 4, 1, 5, 2, 6, 3, 7}));
   EXPECT_TRUE(placement.is_first(4));
   EXPECT_TRUE(placement.is_last(3));
   EXPECT_FALSE(placement.is_last(4));

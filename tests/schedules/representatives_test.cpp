@@ -66,8 +66,8 @@ Cluster cluster_of(const Setting& setting) {
   return cluster;
 }
 
-constexpr const char* pipelined[] = {"1f1b", "interleaved-1f1b", "gpipe",   "zb-h1", "zb-h2",
-                                     "zb-v", "dualpipe-v",       "terapipe"};
+constexpr const char* pipelined[] = {"1f1b", "interleaved-1f1b", "gpipe",    "zb-h1",   "zb-h2",
+                                     "zb-v", "dualpipe-v",       "terapipe", "chimera", "dualpipe"};
 
 Step random_step(std::mt19937& random, int ranks) {
   const auto one_of = [&](std::initializer_list<int> list) {
@@ -108,8 +108,9 @@ Step random_step(std::mt19937& random, int ranks) {
     const int cut = l.expert_tensor > 0 ? 1 : l.tensor;
     while (member_count(l) % (l.expert * cut) != 0) l.expert /= 2;
   }
-  in.schedule = l.pipeline == 1 ? "1f1b" : pipelined[one_of({0, 1, 2, 3, 4, 5, 6, 7, 7})];
+  in.schedule = l.pipeline == 1 ? "1f1b" : pipelined[one_of({0, 1, 2, 3, 4, 5, 6, 7, 7, 8, 9, 9})];
   l.chunks = in.schedule == "interleaved-1f1b" || in.schedule == "zb-v" || in.schedule == "dualpipe-v" ? 2 : 1;
+  if (in.schedule == "chimera" || in.schedule == "dualpipe") l.zero = std::min(l.zero, 1);
   in.recompute = static_cast<Recompute>(one_of({0, 1, 2}));
   in.kernels = one_of({0, 1}) == 1 ? Kernels::torch : Kernels::flash2;
   in.micro_batch = one_of({1, 2});
@@ -194,6 +195,9 @@ TEST(Representatives, LeavesOutOnlyMembersThatAreLikeAnother) {
   };
   Cluster cluster = cluster_of(settings[0]);
   EXPECT_EQ(lowered(cluster), 2);  // of a node's two data members, one sends within it and one to the next
+  Cluster rails = cluster;
+  rails.algorithms.fill(Algorithm::multi_ring);
+  EXPECT_EQ(lowered(rails), 1);  // on all ports, each member sends within its node and to the next
   Cluster mixed = cluster;
   mixed.groups = {{gpu(4e9), 2, 4}, {gpu(2e9), 2, 4}};
   mixed.groups[0].machine.network_link.latency = 1e-6;
@@ -257,6 +261,45 @@ TEST(Representatives, TheTraceOfTheirStepIsThatOfAllRanks) {
     ++compared;
   }
   EXPECT_GT(compared, 5);
+}
+
+TEST(Representatives, OfLikeMembersOfAnExpertGroupAreOneWhoseTokensLeaveInOneFlowPerFabric) {
+  std::mt19937 random(3);
+  for (const char* schedule : {"1f1b", "dualpipe"}) {
+    Step input = random_step(random, 16);
+    input.model = llama("experts", {.layers = 4,
+                                    .hidden = 128,
+                                    .ffn = 64,
+                                    .heads = 8,
+                                    .kv_heads = 8,
+                                    .vocab = 4096,
+                                    .sequence = 64,
+                                    .tied = false,
+                                    .experts = 8,
+                                    .experts_per_token = 2,
+                                    .shared_ffn = 64});
+    input.layout = {.pipeline = 2, .data = 8, .expert = 8, .zero = 1};
+    input.schedule = schedule, input.slices = 1, input.micro_batch = 1, input.global_batch = 64, input.group = 0;
+    Cluster cluster = cluster_of(settings[8]);
+    cluster.groups[0].gpus_per_node = 4, cluster.groups[0].nodes = 4;
+    for (Fabric& fabric : cluster.fabrics) fabric.bandwidth /= 50;  // messages wait for one another
+    const auto run = [&](const Representatives& representatives) {
+      TaskGraph graph = lower(input, representatives);
+      const Durations durations = durations_of(graph, cluster);
+      set_global_order(graph, durations);
+      SimulationOptions options;
+      options.collectives = sim::CollectiveFidelity::flows;
+      options.steps = 2;
+      const Simulation result = simulate(graph, cluster, durations, options);
+      return std::pair(metrics_of(graph, result.timeline, 1).step_time_s, result.flows);
+    };
+    const Representatives one = representatives_of(cluster, input.layout, joined_ranks(input));
+    EXPECT_EQ(one, (Representatives{1, 1})) << schedule;
+    const auto [whole_s, whole_flows] = run({});
+    const auto [one_s, one_flows] = run(one);
+    EXPECT_NEAR(one_s, whole_s, 1e-9 * whole_s) << schedule;
+    EXPECT_LT(one_flows * 20, whole_flows) << schedule;  // of 8 · 7 flows, 2
+  }
 }
 
 TEST(Representatives, KeepsWholeNodesWhereTheirGpusShareAPort) {
