@@ -55,12 +55,13 @@ std::string covered_text(const std::vector<ConfirmedCase>& cases) {
   return inside + outside == 0 ? "" : fmt::format("{} of {} within their 90 % interval.\n", inside, inside + outside);
 }
 
-Description<ConfirmedCase> case_keys() {
+// `with_intervals`: the table has a column of them.
+Description<ConfirmedCase> case_keys(bool with_intervals) {
   const auto error = [](double ConfirmedCase::*said) {
     return [said](const ConfirmedCase& one) { return readable_share(error_of(one.*said, one)); };
   };
-  return Description<ConfirmedCase>()
-      .key("case", "text", "its name", &ConfirmedCase::name)
+  Description<ConfirmedCase> keys;
+  keys.key("case", "text", "its name", &ConfirmedCase::name)
       .column("unseen case")
       .key("simulated_s", "s", "one step, by the profile", &ConfirmedCase::simulated_s)
       .column("simulated", readable)
@@ -76,11 +77,12 @@ Description<ConfirmedCase> case_keys() {
       .key("low_s", "s", "90 of 100 measured steps are expected between it and high_s; absent without an interval",
            &ConfirmedCase::low_s)
       .key("high_s", "s", "the other end", &ConfirmedCase::high_s)
-      .key("inside", "bool", "whether measured_s lies between them", &ConfirmedCase::inside)
-      .only_column("90 % interval", interval_text)
-      .key("scaled_s", "s", "baseline_measured_s * FLOPs of the case / FLOPs of the baseline", &ConfirmedCase::scaled_s)
+      .key("inside", "bool", "whether measured_s lies between them", &ConfirmedCase::inside);
+  if (with_intervals) keys.only_column("90 % interval", interval_text);
+  keys.key("scaled_s", "s", "baseline_measured_s * FLOPs of the case / FLOPs of the baseline", &ConfirmedCase::scaled_s)
       .column("by FLOPs", readable)
       .only_column("off by", error(&ConfirmedCase::scaled_s));
+  return keys;
 }
 
 }  // namespace
@@ -111,7 +113,7 @@ Confirmation confirmation_of(const RunCase& baseline, const std::vector<RunCase>
 std::string confirmation_text(const std::string& baseline_name, const Confirmation& confirmation) {
   const std::vector<ConfirmedCase>& cases = confirmation.cases;
   const ConfirmedCase& middle = middle_of(cases, &ConfirmedCase::predicted_s);
-  return aligned_table(case_keys().table(cases)) +
+  return aligned_table(case_keys(cases.front().inside().has_value()).table(cases)) +
          fmt::format(
              "\nBoth start from \"{}\" as measured in the same rounds: {} (simulated {}; predicted = "
              "simulated × {:.3f}).\n{}",
@@ -167,7 +169,7 @@ const Description<Answer>& description() {
                of(confirmation_in, &Confirmation::baseline_spread))
           .else_null()
           .list("cases", "one object per case, in the order given", of(confirmation_in, &Confirmation::cases),
-                case_keys());
+                case_keys(true));
   return description;
 }
 

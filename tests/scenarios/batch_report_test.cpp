@@ -130,8 +130,8 @@ TEST(Confirmation, TheLastLineIsTheMedianCasesOwn) {
 
 TEST(Confirmation, SaysWhichMeasurementsLieWithinTheIntervalOfTheirPrediction) {
   const double twentieth = std::log(1.2);
-  const Confirmation result = confirmation_of(
-      {"base", 1.0, {2.0}, 1}, {{"near", 1.5, {3.5}, 1, twentieth}, {"far", 1.5, {3.7}, 1, twentieth}});
+  const Confirmation result =
+      confirmation_of({"base", 1.0, {2.0}, 1}, {{"near", 1.5, {3.5}, 1, twentieth}, {"far", 1.5, {3.7}, 1, twentieth}});
   EXPECT_NEAR(*result.cases[0].low_s, 2.5, 1e-12);
   EXPECT_NEAR(*result.cases[0].high_s, 3.6, 1e-12);
   EXPECT_TRUE(*result.cases[0].inside());
