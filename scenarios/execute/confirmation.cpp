@@ -74,10 +74,13 @@ Description<ConfirmedCase> case_keys(bool with_intervals) {
       .key("error", "share", "predicted_s / measured_s - 1",
            [](const ConfirmedCase& one) { return one.predicted_s / one.measured_s - 1; })
       .wide_column("off by", error(&ConfirmedCase::predicted_s))
-      .key("low_s", "s", "90 of 100 measured steps are expected between it and high_s; absent without an interval",
+      .key("low_s", "s", "90 of 100 measured steps are expected between it and high_s; null without an interval",
            &ConfirmedCase::low_s)
+      .else_null()
       .key("high_s", "s", "the other end", &ConfirmedCase::high_s)
-      .key("inside", "bool", "whether measured_s lies between them", &ConfirmedCase::inside);
+      .else_null()
+      .key("inside", "bool", "whether measured_s lies between them", &ConfirmedCase::inside)
+      .else_null();
   if (with_intervals) keys.only_column("90 % interval", interval_text);
   keys.key("scaled_s", "s", "baseline_measured_s * FLOPs of the case / FLOPs of the baseline", &ConfirmedCase::scaled_s)
       .column("by FLOPs", readable)

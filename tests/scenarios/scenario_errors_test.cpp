@@ -89,6 +89,8 @@ const Case cases[] = {
      "relative to the scenario"},
     {"DtypeWithoutPeak", "  steps: 3", "  dtype: float64", 22, "run.dtype", "no peak FLOP/s for float64",
      "float32, bfloat16", "peak_flops.float64"},
+    {"NarrowProductsWithoutPeak", "  steps: 3", "  fp8: mxfp8", 22, "run.fp8",
+     "has no peak_flops.fp8, which mxfp8 needs", "", "leave run.fp8 out"},
     {"UnknownMachine", "  machine: ./box.yaml", "  machine: h100-80bg", 11, "cluster.machine", "no machine 'h100-80bg'",
      "path of a profile.yaml", ""},
     {"UnreadableMachine", "  machine: ./box.yaml", "  machine: ./bax.yaml", 11, "cluster.machine", "cannot read", "",

@@ -143,6 +143,7 @@ TEST(BoundKeys, ComeBackFromTheResolvedTextAsTheyWere) {
       {"cluster.mtbf_per_node=1000 h", "cluster.restart=1 min"},
       {"schedule.name=interleaved-1f1b"},
       {"schedule.name=terapipe"},
+      {"cluster.machine=h100-80gb"},
   };
   std::vector<std::string_view> never;
   int bound = 0;
@@ -204,7 +205,7 @@ TEST_F(Words, AWordThatMeansSomethingIsAnsweredWithTheWordForIt) {
             "did you mean 'megatron-bridge', 'megatron-core', 'megatron-deepspeed' or 'megatron-lm'?");
   EXPECT_EQ(remedy("run.dtype=bf16"), "did you mean 'bfloat16'?");
   EXPECT_EQ(remedy("run.dtype=fp16"), "did you mean 'float16'?");
-  EXPECT_THAT(remedy("run.dtype=fp8"), HasSubstr("fp8 is not modelled; use bfloat16"));
+  EXPECT_THAT(remedy("run.dtype=fp8"), HasSubstr("products in FP8 are run.fp8"));
   EXPECT_EQ(remedy("schedule.name=zero-bubble"), "did you mean 'zb-h1', 'zb-h2' or 'zb-v'?");
   EXPECT_EQ(remedy("cluster.mtbf_per_node=2000"), "write 'mtbf_per_node: 2000 h' if these are hours");
 }
