@@ -24,7 +24,7 @@ struct Prior {
 };
 constexpr Prior amplitude_prior{0.06, 0.4}, noise_prior{0.03, 0.5}, length_prior{2, 1};
 
-// A site's amplitude, noise and the lengths are estimated from at most as many of its runs: runs of one site err alike.
+// Amplitude, noise and lengths are estimated from at most as many runs of a site: evidence costs their number cubed.
 constexpr std::size_t runs_that_estimate = 100;
 
 // Runs of one site.
@@ -37,6 +37,7 @@ struct Runs {
 
 struct Scales {
   double amplitude = 0, noise = 0;
+  VectorXd lengths;
 };
 
 double median_of(VectorXd values) {
@@ -67,9 +68,9 @@ MatrixXd over(const MatrixXd& places, const VectorXd& lengths) {
 VectorXd variances(const Runs& runs, double noise) { return noise * noise / runs.weight.array(); }
 
 // Weights of the expectation step: by the residual that the correction leaves, and how sure that is.
-void weigh(Runs& runs, const Scales& scales, const VectorXd& lengths) {
+void weigh(Runs& runs, const Scales& scales) {
   constexpr int steps = 4;
-  const MatrixXd places = over(runs.places, lengths);
+  const MatrixXd places = over(runs.places, scales.lengths);
   const MatrixXd kernel = scales.amplitude * scales.amplitude * nearness(places, places);
   for (int step = 0; step < steps; ++step) {
     const VectorXd variance = variances(runs, scales.noise);
@@ -89,9 +90,9 @@ struct Evidence {
   VectorXd by_length;
 };
 
-Evidence evidence_of(const Runs& runs, const Scales& scales, const VectorXd& lengths) {
+Evidence evidence_of(const Runs& runs, const Scales& scales) {
   const Index n = runs.count();
-  const MatrixXd places = over(runs.places, lengths);
+  const MatrixXd places = over(runs.places, scales.lengths);
   const MatrixXd kernel = scales.amplitude * scales.amplitude * nearness(places, places);
   const VectorXd variance = variances(runs, scales.noise);
   MatrixXd total = kernel;
@@ -113,56 +114,45 @@ Evidence evidence_of(const Runs& runs, const Scales& scales, const VectorXd& len
   return evidence;
 }
 
-// All that is estimated, each as (ln value − ln median) / spread of its prior: amplitude and noise of each site, then
-// the lengths.
-struct Unknowns {
-  VectorXd x;
-  Index sites = 0;
-  static double value(const Prior& prior, double x) { return prior.median * std::exp(prior.spread * x); }
-  Scales scales(Index site) const { return {value(amplitude_prior, x[site]), value(noise_prior, x[sites + site])}; }
-  VectorXd lengths() const {
-    return length_prior.median * (length_prior.spread * x.tail(x.size() - 2 * sites).array()).exp();
-  }
-};
+// What is estimated of a site, each as (ln value − ln median) / spread of its prior: amplitude, noise, lengths.
+Scales scales_at(const VectorXd& x) {
+  const auto value = [](const Prior& prior, double at) { return prior.median * std::exp(prior.spread * at); };
+  return {value(amplitude_prior, x[0]), value(noise_prior, x[1]),
+          length_prior.median * (length_prior.spread * x.tail(x.size() - 2).array()).exp()};
+}
 
-double loss(const std::vector<Runs>& sites, const Unknowns& at, VectorXd& gradient) {
-  double value = 0.5 * at.x.squaredNorm();
-  gradient = at.x;
-  const VectorXd lengths = at.lengths();
-  for (std::size_t i = 0; i < sites.size(); ++i) {
-    const auto site = static_cast<Index>(i);
-    const Evidence evidence = evidence_of(sites[i], at.scales(site), lengths);
-    value += evidence.value;
-    gradient[site] += amplitude_prior.spread * evidence.by_amplitude;
-    gradient[at.sites + site] += noise_prior.spread * evidence.by_noise;
-    gradient.tail(lengths.size()) += length_prior.spread * evidence.by_length;
-  }
-  return value;
+double loss(const Runs& runs, const VectorXd& x, VectorXd& gradient) {
+  const Evidence evidence = evidence_of(runs, scales_at(x));
+  gradient = x;
+  gradient[0] += amplitude_prior.spread * evidence.by_amplitude;
+  gradient[1] += noise_prior.spread * evidence.by_noise;
+  gradient.tail(x.size() - 2) += length_prior.spread * evidence.by_length;
+  return 0.5 * x.squaredNorm() + evidence.value;
 }
 
 // Broyden, Fletcher, Goldfarb and Shanno, with halved steps (Nocedal and Wright 2006, chapter 6).
-void minimise(const std::vector<Runs>& sites, Unknowns& at) {
+void minimise(const Runs& runs, VectorXd& x) {
   constexpr int steps = 60, halvings = 12;
   constexpr double settled = 1e-3, farthest = 2, enough = 1e-4;
   VectorXd gradient, next;
-  double value = loss(sites, at, gradient);
-  MatrixXd inverse = MatrixXd::Identity(at.x.size(), at.x.size());
+  double value = loss(runs, x, gradient);
+  MatrixXd inverse = MatrixXd::Identity(x.size(), x.size());
   for (int step = 0; step < steps; ++step) {
     VectorXd move = -inverse * gradient;
     if (move.dot(gradient) >= 0) inverse.setIdentity(), move = -gradient;
     move *= std::min(1.0, farthest / move.norm());
-    Unknowns tried = at;
+    VectorXd tried = x;
     double reached = value;
     bool better = false;
     for (int half = 0; half < halvings && !better; ++half, move /= 2) {
-      tried.x = at.x + move;
-      reached = loss(sites, tried, next);
+      tried = x + move;
+      reached = loss(runs, tried, next);
       better = reached < value + enough * move.dot(gradient);
     }
     if (!better) return;
-    const VectorXd went = tried.x - at.x, changed = next - gradient;
+    const VectorXd went = tried - x, changed = next - gradient;
     const double before = value;
-    at = tried, gradient = next, value = reached;
+    x = tried, gradient = next, value = reached;
     if (before - value < settled) return;
     const double along = went.dot(changed);
     if (along <= 0) continue;
@@ -196,16 +186,13 @@ Runs runs_of(const std::vector<const ResidualRow*>& rows, std::size_t width) {
   return runs;
 }
 
-Unknowns estimate(const std::vector<Runs>& sites, std::size_t width) {
-  Unknowns at;
-  at.sites = static_cast<Index>(sites.size());
-  at.x = VectorXd::Zero(2 * at.sites + static_cast<Index>(width));
-  std::vector<Runs> some;
-  for (const Runs& site : sites) some.push_back(some_of(site, runs_that_estimate));
-  minimise(some, at);
-  for (std::size_t i = 0; i < some.size(); ++i) weigh(some[i], at.scales(static_cast<Index>(i)), at.lengths());
-  minimise(some, at);
-  return at;
+Scales estimate(const Runs& all) {
+  Runs some = some_of(all, runs_that_estimate);
+  VectorXd x = VectorXd::Zero(2 + some.places.cols());
+  minimise(some, x);
+  weigh(some, scales_at(x));
+  minimise(some, x);
+  return scales_at(x);
 }
 
 std::vector<double> as_list(const auto& values) {
@@ -215,26 +202,19 @@ std::vector<double> as_list(const auto& values) {
 }  // namespace
 
 ResidualLayer::ResidualLayer(const std::vector<ResidualRow>& rows) {
-  if (rows.empty()) return;
   std::map<std::pair<std::string, std::string>, std::vector<const ResidualRow*>> by_site;
   for (const ResidualRow& row : rows) by_site[{row.trainer, row.machine}].push_back(&row);
-  const std::size_t width = rows.front().place.size();
-  std::vector<Runs> sites;
-  for (const auto& [key, own] : by_site) sites.push_back(runs_of(own, width));
-  const Unknowns at = estimate(sites, width);
-  const VectorXd lengths = at.lengths();
-  lengths_ = as_list(lengths);
-  std::size_t i = 0;
+  if (!rows.empty()) width_ = rows.front().place.size();
   for (const auto& [key, own] : by_site) {
-    Runs& runs = sites[i];
-    const Scales scales = at.scales(static_cast<Index>(i++));
-    weigh(runs, scales, lengths);
-    const MatrixXd places = over(runs.places, lengths);
+    Runs runs = runs_of(own, width_);
+    const Scales scales = estimate(runs);
+    weigh(runs, scales);
+    const MatrixXd places = over(runs.places, scales.lengths);
     MatrixXd total = scales.amplitude * scales.amplitude * nearness(places, places);
     total.diagonal() += variances(runs, scales.noise);
     const Eigen::LLT<MatrixXd> factor(total);
     Site& site = sites_[key];
-    site.amplitude = scales.amplitude, site.noise = scales.noise;
+    site.amplitude = scales.amplitude, site.noise = scales.noise, site.lengths = as_list(scales.lengths);
     site.pull = as_list(VectorXd(factor.solve(runs.residual)));
     site.factor = as_list(MatrixXd(factor.matrixL()));
     for (Index k = 0; k < places.rows(); ++k) site.places.push_back(as_list(VectorXd(places.row(k))));
@@ -248,14 +228,14 @@ bool ResidualLayer::knows(const std::string& trainer, const std::string& machine
 ResidualCorrection ResidualLayer::at(const std::string& trainer, const std::string& machine,
                                      const std::vector<double>& place) const {
   const Site& site = sites_.at({trainer, machine});
-  if (place.size() != lengths_.size()) throw std::invalid_argument("places of a residual layer differ in size");
+  if (place.size() != width_) throw std::invalid_argument("places of a residual layer differ in size");
   const auto n = static_cast<Index>(site.pull.size());
   const double variance = site.amplitude * site.amplitude;
   VectorXd near(n);
   for (Index i = 0; i < n; ++i) {
     double square = 0;
     for (std::size_t k = 0; k < place.size(); ++k) {
-      const double off = place[k] / lengths_[k] - site.places[static_cast<std::size_t>(i)][k];
+      const double off = place[k] / site.lengths[k] - site.places[static_cast<std::size_t>(i)][k];
       square += off * off;
     }
     near[i] = variance * std::exp(-0.5 * square);

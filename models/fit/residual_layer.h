@@ -8,9 +8,9 @@
 //               · ˙   o    o   o   ˙ ·           o: residuals of measured runs
 //   0 ─ ─ ─ · ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ ─ · ─ ─    far from all: none, and the spread is a
 //
-// The lengths l are shared by all sites; all a, s and l have log-normal priors and maximise the marginal likelihood
-// (Rasmussen and Williams 2006, chapter 5), so a site whose residuals are noise keeps a small amplitude. No run of one
-// site moves the correction of another, but by the lengths.
+// a, s and the lengths l have log-normal priors and maximise the marginal likelihood of the site's runs (Rasmussen and
+// Williams 2006, chapter 5). So a site whose residuals are noise keeps a small amplitude, and what its errors do not
+// depend on gets a large length. Each site has its own: no run of one moves the correction of another.
 // Robust: a run far from its neighbours has a small weight (the expectation step for Student's t, Lange et al. 1989).
 // Guarded by tests/models/residual_layer_test.cpp.
 #pragma once
@@ -52,12 +52,13 @@ class ResidualLayer {
 
  private:
   struct Site {
+    std::vector<double> lengths;
     std::vector<std::vector<double>> places;  // over the lengths
     std::vector<double> pull;                 // (K + noise)⁻¹ residuals
     std::vector<double> factor;               // lower Cholesky factor of K + noise, column by column
     double amplitude = 0, noise = 0;
   };
-  std::vector<double> lengths_;
+  std::size_t width_ = 0;  // numbers of a place
   std::map<std::pair<std::string, std::string>, Site> sites_;
 };
 

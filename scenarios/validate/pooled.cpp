@@ -170,9 +170,13 @@ std::vector<PooledEffect> effects_of(const PooledRuns& runs, const RowsByTable& 
     if (!adds && table[j].value != &StepConstants::eager_traffic) continue;
     Column seconds(runs.size());
     runs.predict(runs.all(), without_effect(fitted, j), seconds, nullptr);
+    PooledEffect& effect = effects.emplace_back(PooledEffect{table[j].name, table[j].meaning, {}, {}});
     std::vector<PooledError> errors;
-    for (const auto& [key, rows] : by_table) errors.push_back(error_of(runs, rows, seconds));
-    effects.push_back({table[j].name, table[j].meaning, mean_of(errors)});
+    for (const auto& [key, rows] : by_table) {
+      errors.push_back(error_of(runs, rows, seconds));
+      effect.tables.push_back({key.first, key.second, errors.back()});
+    }
+    effect.without = mean_of(errors);
   }
   std::stable_sort(effects.begin(), effects.end(),
                    [](const PooledEffect& a, const PooledEffect& b) { return a.without.mean > b.without.mean; });

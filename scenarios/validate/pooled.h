@@ -53,8 +53,14 @@ struct PooledRun {
 
 // What a constant contributes: the error of all tables when it has no effect and nothing is fitted again.
 struct PooledEffect {
+  // Of one table.
+  struct Table {
+    std::string trainer, machine;
+    PooledError without;
+  };
   std::string name, meaning;
   PooledError without;  // of the in-sample prediction, mean over tables
+  std::vector<Table> tables;
 };
 
 struct PooledValidation {

@@ -146,6 +146,13 @@ Description<PooledConstant> constant_keys() {
       .column("off by", [](double value) { return fmt::format("{:+.1f}", value); });
 }
 
+Description<PooledEffect::Table> effect_table_keys() {
+  return Description<PooledEffect::Table>()
+      .key("trainer", "text", "of the table", &PooledEffect::Table::trainer)
+      .key("machine", "text", "of the table", &PooledEffect::Table::machine)
+      .include(error_keys(), &PooledEffect::Table::without);
+}
+
 Description<PooledEffect> effect_keys() {
   return Description<PooledEffect>()
       .key("name", "text", "of the constant", &PooledEffect::name)
@@ -155,7 +162,8 @@ Description<PooledEffect> effect_keys() {
       .wide_column("in sample", [](const PooledEffect& effect) { return error_text(effect.without); })
       .only_column("bias", [](const PooledEffect& effect) { return fmt::format("{:+.1f}", effect.without.bias); })
       .key("meaning", "text", "what it prices", &PooledEffect::meaning)
-      .column("what it prices");
+      .column("what it prices")
+      .list("tables", "the same of each table", &PooledEffect::tables, effect_table_keys());
 }
 
 const Description<PooledValidation>& description() {

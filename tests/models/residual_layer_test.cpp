@@ -70,16 +70,33 @@ TEST(ResidualLayer, OneRunThatIsTenTimesSlowerDoesNotBendIt) {
   EXPECT_LT(error_left(bent, others, smooth), 0.013);
 }
 
-TEST(ResidualLayer, SaysNothingOfAnotherTrainerOrMachine) {
+TEST(ResidualLayer, NoRunOfOneTrainerOrMachineMovesTheCorrectionOfAnother) {
   std::mt19937_64 random(5);
   auto rows = runs_of("a", 60, 0.01, random, smooth);
   const auto other = runs_of("b", 60, 0.01, random, none);
+  const ResidualLayer alone(other);
   rows.insert(rows.end(), other.begin(), other.end());
   const ResidualLayer layer(rows);
   EXPECT_TRUE(layer.knows("a", "machine"));
   EXPECT_FALSE(layer.knows("a", "another machine"));
   EXPECT_THROW(layer.at("c", "machine", {0, 0, 0}), std::out_of_range);
-  EXPECT_LT(error_left(layer, other, none), 0.01);  // b stays without a's errors at the same places
+  for (const ResidualRow& row : other) {
+    const ResidualCorrection one = alone.at("b", "machine", row.place), both = layer.at("b", "machine", row.place);
+    EXPECT_EQ(one.shift, both.shift);
+    EXPECT_EQ(one.spread, both.spread);
+    EXPECT_EQ(one.noise, both.noise);
+  }
+}
+
+// The error depends on the first two numbers of a place. Far off in the third, runs still say what it is.
+TEST(ResidualLayer, LearnsWhatErrorsDoNotDependOn) {
+  std::mt19937_64 random(7);
+  const ResidualLayer layer(runs_of("a", 80, 0.005, random, smooth));
+  auto others = runs_of("a", 100, 0, random, smooth);
+  for (ResidualRow& row : others) row.place[2] += 4;
+  EXPECT_LT(error_left(layer, others, smooth), 0.01);
+  for (ResidualRow& row : others) row.place[2] -= 4, row.place[0] += 4;
+  EXPECT_GT(error_left(layer, others, smooth), 0.02);
 }
 
 TEST(ResidualLayer, NineOfTenRunsAreInItsInterval) {

@@ -45,7 +45,8 @@ TEST_F(Pooled, PredictsEachTableAlsoWithoutItsPaperAndStatesHowSureItIs) {
   const auto json = nlohmann::json::parse(answer.out);
   ASSERT_EQ(json["tables"].size(), 3u);  // aa-scaling, and two machines of megatron-core
   for (const auto& table : json["tables"])
-    for (const char* way : {"book", "in_sample", "layouts", "paper", "after_1"}) {
+    for (const char* way :
+         {"book", "in_sample", "layouts", "layouts_corrected", "groups", "groups_corrected", "paper", "after_1"}) {
       EXPECT_GT(table[way]["mean"].get<double>(), 0) << table["trainer"] << way;
       EXPECT_TRUE(std::isfinite(table[way]["median"].get<double>()));
     }
@@ -68,6 +69,13 @@ TEST_F(Pooled, WithoutAnEffectStepsAreNotSlower) {
   for (const auto& effect : json["effects"]) {
     names.insert(effect["name"].get<std::string>());
     EXPECT_LE(effect["without"]["bias"].get<double>(), bias + 0.1) << effect["name"];
+  }
+  for (const auto& effect : json["effects"]) {
+    double sum = 0;
+    for (const auto& table : effect["tables"]) sum += table["mean"].get<double>();
+    ASSERT_EQ(effect["tables"].size(), json["tables"].size());
+    EXPECT_NEAR(sum / static_cast<double>(json["tables"].size()), effect["without"]["mean"].get<double>(), 1e-9)
+        << effect["name"];
   }
   for (const char* name : {"host_kernel", "exposed", "node_start", "fixed"}) EXPECT_TRUE(names.contains(name)) << name;
   // 20 bytes for each of 128,000 logits a token (Hagemann's vocabulary).
