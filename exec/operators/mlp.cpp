@@ -30,16 +30,17 @@ struct SwigluFunction : torch::autograd::Function<SwigluFunction> {
   }
 };
 
-// The MLP's matrices, or those of the shared experts beside routed ones: the wire says which.
-const ShardedParameter* find_matrix(const OperatorContext& c, const std::string& name) {
-  return find_parameter(c.parameters, (c.op.writes == wire_shared ? "mlp.shared." : "mlp.") + name);
+// Of the MLP, or of the shared experts beside routed ones: the wire says which.
+std::string own_name(const OperatorContext& c, const std::string& name) {
+  return (c.op.writes == wire_shared ? "mlp.shared." : "mlp.") + name;
 }
 
 }  // namespace
 
 void run_up(OperatorContext& c) {
   at::Tensor& x = c.wires[index_of(c.op.writes)];
-  x = linear(x, *find_matrix(c, "up.weight"), find_matrix(c, "up.bias"), c.region.weight_gradients);
+  x = linear(x, parameter_named(c.parameters, own_name(c, "up.weight")),
+             find_parameter(c.parameters, own_name(c, "up.bias")), c.region.weight_gradients);
 }
 
 // GPT-2 uses the tanh approximation of gelu, BERT the exact one.
@@ -50,7 +51,7 @@ void run_activation(OperatorContext& c) {
 
 void run_down(OperatorContext& c) {
   at::Tensor& x = c.wires[index_of(c.op.writes)];
-  x = linear(x, *find_matrix(c, "down.weight"), nullptr, c.region.weight_gradients);
+  x = linear(x, parameter_named(c.parameters, own_name(c, "down.weight")), nullptr, c.region.weight_gradients);
 }
 
 }  // namespace slipway::exec

@@ -198,8 +198,9 @@ double fixed_by_runs(const PooledConstants& before, const PooledConstants& after
   return static_cast<double>(covariance.rows()) - covariance_of(before).ldlt().solve(covariance).trace();
 }
 
-// Sets row_spread and freedom. Root mean square over tables, as tables differ in how far their runs are from any fit, and a run of a further table is
-// of one of them. `fixed`: how many constants the rows fixed. The default counts as one table.
+// Sets row_spread and freedom. Root mean square over tables, as tables differ in how far their runs are from any fit,
+// and a run of a further table is of one of them. `fixed`: how many constants the rows fixed. The default counts as one
+// table.
 void set_row_spread(PooledConstants& pooled, const std::vector<PooledRow>& rows, const VectorXd& r, double scale,
                     double fixed) {
   const Eigen::ArrayXd counts = sound(r, scale);

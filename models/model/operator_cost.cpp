@@ -20,12 +20,6 @@ bool fused_norm(const CostInput& in) {
   return in.block.norm == Norm::layer || in.shape.kernels == Kernels::flash2_rmsnorm;
 }
 
-// Bytes of a number of a layer's Linears: of its input as the product reads it and the backward pass keeps it.
-double input_element(const CostInput& in) {
-  const auto format = format_of(in.shape.narrow);
-  return format ? input_bytes(*format) : element(in);
-}
-
 // `matrices` of n × k; each of the m rows goes through one of them. Two operands are read and one is written; each
 // gradient is a GEMM over the same three matrices.
 void set_wide_products(Operator& op, const CostInput& in, std::int64_t m, std::int64_t n, std::int64_t k,
@@ -64,7 +58,7 @@ void set_linear(Operator& op, const CostInput& in, std::int64_t m, std::int64_t 
 // Column-parallel projections keep their input as sequence parallelism shards it, and gather it again in the backward
 // pass (Korthikanti 2022, the form of Fujii's formula).
 void keep_sharded_input(Operator& op, const CostInput& in) {
-  op.saved_bytes = (op.narrow ? input_element(in) : element(in)) * residual_elements(in);
+  op.saved_bytes = (op.narrow ? input_bytes(*op.narrow) : element(in)) * residual_elements(in);
 }
 
 }  // namespace

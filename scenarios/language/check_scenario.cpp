@@ -278,21 +278,6 @@ void derive_placement(const Settings& settings, Scenario& scenario) {
   if (sorted == nodes) scenario.cluster.gpu_of_rank = gpus_in_order(scenario.cluster, scenario.step.layout.placement);
 }
 
-// Profiles of one's own may state peaks of the dtype alone.
-void check_narrow(Settings& settings, const Cluster& cluster, NarrowRecipe recipe) {
-  const auto format = format_of(recipe);
-  if (!format) return;
-  for (const NodeGroup& group : cluster.groups) {
-    const Machine& machine = group.machine;
-    if (machine.peak_flops[static_cast<std::size_t>(computes_as(*format))] > 0) continue;
-    settings.refuse(
-        "run.fp8",
-        machine.name + " has no peak_flops." + name_of(computes_as(*format)) + ", which " + name_of(recipe) + " needs",
-        "leave run.fp8 out, or choose a machine that has it (slipway list machines)");
-    return;
-  }
-}
-
 // As the trainer does it. Unfused kernels cannot go around (schedules/rules/rules.cpp). Whatever the context degree is, so
 // that `plan` may raise it.
 void derive_exchange(const Settings& settings, Scenario& scenario) {
@@ -327,7 +312,6 @@ void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scen
     derive_data(settings, scenario.cluster, layout);
     derive_dtype(settings, scenario.cluster, scenario.step.dtype);
     derive_exchange(settings, scenario);
-    if (settings.good({"run.fp8"})) check_narrow(settings, scenario.cluster, scenario.step.narrow);
     derive_step(scenario);
   }
   derive_fill(settings, scenario);

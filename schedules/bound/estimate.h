@@ -116,9 +116,9 @@ LinkPath world_path(const Cluster& cluster, int ranks);
 //     clipped, all ranks wait for the norm and any q counts; else only the rank of stage 0, whose next step begins with
 //     its own optimizer.
 // (1) and the tails hold for whole backwards whose ranks end with a backward of their first stage. Stage s must be on
-// rank s mod p, with one copy of the model, whole sequences and no pairs. The action lists are checked for this. Split backwards
-// and stages in a V have bounds of their own (split_busy_seconds). For slices, pairs, empty stages and copies of the model the bound is only
-// Σ compute of a rank, and memory only its weights; both on clusters of one machine.
+// rank s mod p, with one copy of the model, whole sequences and no pairs. The action lists are checked for this. Split
+// backwards and stages in a V have bounds of their own (split_busy_seconds). For slices, pairs, empty stages and copies
+// of the model the bound is only Σ compute of a rank, and memory only its weights; both on clusters of one machine.
 //
 // passes_bound makes (1) sharper at the price of a walk through the schedule's actions: the longest path from rank 0's
 // first forward to its last backward in the graph of actions and messages, as a list replay.

@@ -10,7 +10,6 @@
 // activation more is held. It wins where all-to-alls of experts take long; without them it only costs memory.
 // Megatron-Core runs it without pipeline, or with several chunks. One chunk in a pipeline is the same order.
 // Guarded by tests/schedules/catalogue_test.cpp.
-#include <algorithm>
 #include <string>
 
 #include "schedules/catalogue/interleaved_order.h"
@@ -19,30 +18,11 @@ namespace slipway::schedules {
 namespace {
 
 std::optional<ShapeRefusal> refuse(const ScheduleShape& shape) {
-  if (shape.slices != 1) {
-    return ShapeRefusal{"1f1b-merged does not cut sequences into slices", "set schedule.slices to 1"};
-  }
+  if (const auto refusal = refuse_slices("1f1b-merged", shape)) return refusal;
   return refuse_group(shape);
 }
 
-ActionLists actions(const ScheduleShape& shape) {
-  ActionLists lists(static_cast<std::size_t>(shape.pipeline));
-  for (int rank = 0; rank < shape.pipeline; ++rank) {
-    auto& list = lists[rank];
-    const std::vector<Action> forwards = turns_of(shape, rank, Pass::forward);
-    const std::vector<Action> backwards = turns_of(shape, rank, Pass::backward);
-    const auto warm_up = std::min(static_cast<std::size_t>(warm_up_of(shape, rank) + 1), forwards.size());
-    list.assign(forwards.begin(), forwards.begin() + static_cast<std::ptrdiff_t>(warm_up));
-    for (std::size_t k = 0; k < backwards.size(); ++k) {
-      if (k + warm_up < forwards.size()) {
-        list.push_back(forwards[k + warm_up]);
-        list.back().with_next = true;
-      }
-      list.push_back(backwards[k]);
-    }
-  }
-  return lists;
-}
+ActionLists actions(const ScheduleShape& shape) { return take_turns(shape, 1, true); }
 
 const RegisterSchedule registered{
     {.name = "1f1b-merged",

@@ -24,10 +24,7 @@ std::optional<ShapeRefusal> refuse(const ScheduleShape& shape) {
     return ShapeRefusal{"1f1b runs one stage per rank, not " + std::to_string(shape.chunks),
                         "set layout.chunks to 1 or choose schedule.name interleaved-1f1b"};
   }
-  if (shape.slices != 1) {
-    return ShapeRefusal{"1f1b does not cut sequences into slices", "set schedule.slices to 1"};
-  }
-  return {};
+  return refuse_slices("1f1b", shape);
 }
 
 ActionLists actions(const ScheduleShape& shape) {

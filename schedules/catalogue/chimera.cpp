@@ -21,29 +21,13 @@
 #include <optional>
 #include <string>
 
-#include "schedules/step/action.h"
+#include "schedules/catalogue/two_directions.h"
 
 namespace slipway::schedules {
 namespace {
 
 std::optional<ShapeRefusal> refuse(const ScheduleShape& shape) {
-  if (shape.pipeline % 2 != 0) {
-    return ShapeRefusal{"chimera needs an even number of pipeline ranks, not " + std::to_string(shape.pipeline),
-                        "set layout.pipeline to an even number or choose another schedule.name"};
-  }
-  if (shape.chunks != 1) {
-    return ShapeRefusal{"chimera runs one stage per rank and direction, not " + std::to_string(shape.chunks),
-                        "set layout.chunks to 1"};
-  }
-  if (shape.slices != 1) {
-    return ShapeRefusal{"chimera does not cut sequences into slices", "set schedule.slices to 1"};
-  }
-  if (shape.micro_batches % 2 != 0) {
-    return ShapeRefusal{"chimera sends half of the micro-batches in each direction, but there are " +
-                            std::to_string(shape.micro_batches),
-                        "change schedule.global_batch or schedule.micro_batch so that their number is even"};
-  }
-  return {};
+  return refuse_two_directions("chimera", shape, "another schedule.name");
 }
 
 // A greedy run of all ranks in integer time.

@@ -25,10 +25,7 @@ std::optional<ShapeRefusal> refuse(const ScheduleShape& shape) {
     return ShapeRefusal{"dualpipe-v needs 2 chunks per rank, not " + std::to_string(shape.chunks),
                         "set layout.chunks to 2 or choose another schedule.name"};
   }
-  if (shape.slices != 1) {
-    return ShapeRefusal{"dualpipe-v does not cut sequences into slices", "set schedule.slices to 1"};
-  }
-  return {};
+  return refuse_slices("dualpipe-v", shape);
 }
 
 ActionLists actions(const ScheduleShape& shape) {

@@ -19,28 +19,13 @@
 #include <string>
 
 #include "schedules/catalogue/dualpipe_order.h"
+#include "schedules/catalogue/two_directions.h"
 
 namespace slipway::schedules {
 namespace {
 
 std::optional<ShapeRefusal> refuse(const ScheduleShape& shape) {
-  if (shape.pipeline % 2 != 0) {
-    return ShapeRefusal{"dualpipe needs an even number of pipeline ranks, not " + std::to_string(shape.pipeline),
-                        "set layout.pipeline to an even number or choose schedule.name dualpipe-v"};
-  }
-  if (shape.chunks != 1) {
-    return ShapeRefusal{"dualpipe runs one stage per rank and direction, not " + std::to_string(shape.chunks),
-                        "set layout.chunks to 1"};
-  }
-  if (shape.slices != 1) {
-    return ShapeRefusal{"dualpipe does not cut sequences into slices", "set schedule.slices to 1"};
-  }
-  if (shape.micro_batches % 2 != 0) {
-    return ShapeRefusal{"dualpipe sends half of the micro-batches in each direction, but there are " +
-                            std::to_string(shape.micro_batches),
-                        "change schedule.global_batch or schedule.micro_batch so that their number is even"};
-  }
-  return {};
+  return refuse_two_directions("dualpipe", shape, "schedule.name dualpipe-v");
 }
 
 ActionLists actions(const ScheduleShape& shape) {

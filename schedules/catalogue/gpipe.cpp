@@ -23,10 +23,7 @@ std::optional<ShapeRefusal> refuse(const ScheduleShape& shape) {
     return ShapeRefusal{"gpipe runs one stage per rank, not " + std::to_string(shape.chunks),
                         "set layout.chunks to 1 or choose schedule.name interleaved-1f1b"};
   }
-  if (shape.slices != 1) {
-    return ShapeRefusal{"gpipe does not cut sequences into slices", "set schedule.slices to 1"};
-  }
-  return {};
+  return refuse_slices("gpipe", shape);
 }
 
 ActionLists actions(const ScheduleShape& shape) {

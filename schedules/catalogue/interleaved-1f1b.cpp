@@ -13,7 +13,6 @@
 // times the pipeline messages, and with activations: the first rank holds p(1 + (p − 1)/(pv)) stages' worth, not p, and
 // v − 1 more for each micro-batch that a group has above p.
 // Guarded by tests/schedules/catalogue_test.cpp.
-#include <algorithm>
 #include <string>
 
 #include "schedules/catalogue/interleaved_order.h"
@@ -26,27 +25,11 @@ std::optional<ShapeRefusal> refuse(const ScheduleShape& shape) {
     return ShapeRefusal{"interleaved-1f1b needs at least 2 chunks per rank, not " + std::to_string(shape.chunks),
                         "set layout.chunks to 2 or more, or choose schedule.name 1f1b"};
   }
-  if (shape.slices != 1) {
-    return ShapeRefusal{"interleaved-1f1b does not cut sequences into slices", "set schedule.slices to 1"};
-  }
+  if (const auto refusal = refuse_slices("interleaved-1f1b", shape)) return refusal;
   return refuse_group(shape);
 }
 
-ActionLists actions(const ScheduleShape& shape) {
-  ActionLists lists(static_cast<std::size_t>(shape.pipeline));
-  for (int rank = 0; rank < shape.pipeline; ++rank) {
-    auto& list = lists[rank];
-    const std::vector<Action> forwards = turns_of(shape, rank, Pass::forward);
-    const std::vector<Action> backwards = turns_of(shape, rank, Pass::backward);
-    const auto warm_up = std::min(static_cast<std::size_t>(warm_up_of(shape, rank)), forwards.size());
-    list.assign(forwards.begin(), forwards.begin() + static_cast<std::ptrdiff_t>(warm_up));
-    for (std::size_t k = 0; k < backwards.size(); ++k) {
-      if (k + warm_up < forwards.size()) list.push_back(forwards[k + warm_up]);
-      list.push_back(backwards[k]);
-    }
-  }
-  return lists;
-}
+ActionLists actions(const ScheduleShape& shape) { return take_turns(shape); }
 
 const RegisterSchedule registered{{.name = "interleaved-1f1b",
                                    .summary = "1f1b with several chunks per rank: smaller bubble, more messages "

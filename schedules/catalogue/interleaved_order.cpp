@@ -31,6 +31,9 @@ std::vector<int> groups_of(const ScheduleShape& shape) {
   return sizes;
 }
 
+namespace {
+
+// All forwards, or all backwards, of a rank in their order.
 std::vector<Action> turns_of(const ScheduleShape& shape, int rank, Pass pass) {
   std::vector<Action> list;
   int first = 0;
@@ -44,8 +47,26 @@ std::vector<Action> turns_of(const ScheduleShape& shape, int rank, Pass pass) {
   return list;
 }
 
-int warm_up_of(const ScheduleShape& shape, int rank) {
-  return (shape.pipeline - rank - 1) * 2 + (shape.chunks - 1) * groups_of(shape).front();
+}  // namespace
+
+ActionLists take_turns(const ScheduleShape& shape, int more_forwards, bool in_pairs) {
+  ActionLists lists(static_cast<std::size_t>(shape.pipeline));
+  for (int rank = 0; rank < shape.pipeline; ++rank) {
+    auto& list = lists[rank];
+    const std::vector<Action> forwards = turns_of(shape, rank, Pass::forward);
+    const std::vector<Action> backwards = turns_of(shape, rank, Pass::backward);
+    const int wanted = (shape.pipeline - rank - 1) * 2 + (shape.chunks - 1) * groups_of(shape).front() + more_forwards;
+    const auto warm_up = std::min(static_cast<std::size_t>(wanted), forwards.size());
+    list.assign(forwards.begin(), forwards.begin() + static_cast<std::ptrdiff_t>(warm_up));
+    for (std::size_t k = 0; k < backwards.size(); ++k) {
+      if (k + warm_up < forwards.size()) {
+        list.push_back(forwards[k + warm_up]);
+        list.back().with_next = in_pairs;
+      }
+      list.push_back(backwards[k]);
+    }
+  }
+  return lists;
 }
 
 }  // namespace slipway::schedules

@@ -22,10 +22,7 @@ std::optional<ShapeRefusal> refuse(const ScheduleShape& shape) {
     return ShapeRefusal{"looped-bfs needs at least 2 chunks per rank, not " + std::to_string(shape.chunks),
                         "set layout.chunks to 2 or more, or choose schedule.name gpipe"};
   }
-  if (shape.slices != 1) {
-    return ShapeRefusal{"looped-bfs does not cut sequences into slices", "set schedule.slices to 1"};
-  }
-  return {};
+  return refuse_slices("looped-bfs", shape);
 }
 
 ActionLists actions(const ScheduleShape& shape) {

@@ -120,10 +120,7 @@ std::optional<ShapeRefusal> refuse_v(const std::string& name, const ScheduleShap
     return ShapeRefusal{name + " needs 2 chunks per rank, not " + std::to_string(shape.chunks),
                         "set layout.chunks to 2 or choose another schedule.name"};
   }
-  if (shape.slices != 1) {
-    return ShapeRefusal{name + " does not cut sequences into slices", "set schedule.slices to 1"};
-  }
-  return {};
+  return refuse_slices(name, shape);
 }
 
 ActionLists v_order(const ScheduleShape& shape, VPattern pattern) {

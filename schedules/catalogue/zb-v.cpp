@@ -29,10 +29,7 @@ std::optional<ShapeRefusal> refuse(const ScheduleShape& shape) {
     return ShapeRefusal{"zb-v needs 2 chunks per rank, not " + std::to_string(shape.chunks),
                         "set layout.chunks to 2 or choose another schedule.name"};
   }
-  if (shape.slices != 1) {
-    return ShapeRefusal{"zb-v does not cut sequences into slices", "set schedule.slices to 1"};
-  }
-  return {};
+  return refuse_slices("zb-v", shape);
 }
 
 // One rank's list while it grows. An impossible action (no micro-batch left, or its forward or input gradient not done)

@@ -9,10 +9,7 @@ std::optional<ShapeRefusal> refuse_zero_bubble(const std::string& name, const Sc
     return ShapeRefusal{name + " runs one stage per rank, not " + std::to_string(shape.chunks),
                         "set layout.chunks to 1 or choose schedule.name zb-v"};
   }
-  if (shape.slices != 1) {
-    return ShapeRefusal{name + " does not cut sequences into slices", "set schedule.slices to 1"};
-  }
-  return {};
+  return refuse_slices(name, shape);
 }
 
 ActionLists zero_bubble_order(const ScheduleShape& shape, int depth) {

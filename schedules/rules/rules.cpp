@@ -510,6 +510,22 @@ void machines_compute_in_the_dtype(const Step& step, const Cluster& cluster, Fin
   });
 }
 
+// Profiles of one's own may state peaks of the dtype alone.
+void machines_compute_in_the_narrow_format(const Step& step, const Cluster& cluster, Findings& found) {
+  const auto narrow = format_of(step.narrow);
+  if (!narrow) return;
+  const Format format = computes_as(*narrow);
+  for (const NodeGroup& group : cluster.groups) {
+    if (group.machine.peak_flops[static_cast<std::size_t>(format)] > 0) continue;
+    found.refuse("run.fp8", [&] {
+      return Text{
+          group.machine.name + " has no peak_flops." + name_of(format) + ", which " + name_of(step.narrow) + " needs",
+          "none", "leave run.fp8 out, or choose a machine that has it (slipway list machines)"};
+    });
+    return;
+  }
+}
+
 void placement_names_every_node(const Step& step, const Cluster& cluster, Findings& found) {
   if (step.layout.placement.empty()) return;
   std::vector<int> sorted = step.layout.placement, nodes(static_cast<std::size_t>(node_count(cluster)));
@@ -603,6 +619,7 @@ const std::vector<Rule>& book() {
       {{"layout.placement"}, nullptr, placement_names_every_node},
       {{tensor, context, pipeline, data}, nullptr, ranks_fill_the_cluster},
       {{dtype}, nullptr, machines_compute_in_the_dtype},
+      {{"run.fp8"}, nullptr, machines_compute_in_the_narrow_format},
       {{model, optimizer}, kfac_has_no_experts},
       {{optimizer, tensor}, kfac_needs_whole_layers},
       {{optimizer, zero}, kfac_needs_whole_gradients},

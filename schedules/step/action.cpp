@@ -15,6 +15,11 @@ std::vector<Schedule>& registry() {
 
 }  // namespace
 
+std::optional<ShapeRefusal> refuse_slices(const std::string& name, const ScheduleShape& shape) {
+  if (shape.slices == 1) return {};
+  return ShapeRefusal{name + " does not cut sequences into slices", "set schedule.slices to 1"};
+}
+
 char letter_of(Pass pass) {
   switch (pass) {
     case Pass::none:

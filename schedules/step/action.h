@@ -48,6 +48,9 @@ struct ShapeRefusal {
   std::string problem, remedy;
 };
 
+// Of the schedule `name`, which passes whole sequences.
+std::optional<ShapeRefusal> refuse_slices(const std::string& name, const ScheduleShape& shape);
+
 struct Schedule {
   std::string name;        // "1f1b"
   std::string summary;     // one line for `slipway list schedules`, with the paper

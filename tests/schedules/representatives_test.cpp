@@ -69,6 +69,19 @@ Cluster cluster_of(const Setting& setting) {
 constexpr const char* pipelined[] = {"1f1b", "interleaved-1f1b", "gpipe",    "zb-h1",   "zb-h2",
                                      "zb-v", "dualpipe-v",       "terapipe", "chimera", "dualpipe"};
 
+Model with_experts(std::int64_t layers) {
+  return llama("experts", {.layers = layers,
+                           .hidden = 128,
+                           .ffn = 64,
+                           .heads = 8,
+                           .kv_heads = 8,
+                           .vocab = 4096,
+                           .sequence = 64,
+                           .experts = 8,
+                           .experts_per_token = 2,
+                           .shared_ffn = 64});
+}
+
 Step random_step(std::mt19937& random, int ranks) {
   const auto one_of = [&](std::initializer_list<int> list) {
     return *(list.begin() + std::uniform_int_distribution<std::size_t>(0, list.size() - 1)(random));
@@ -83,17 +96,7 @@ Step random_step(std::mt19937& random, int ranks) {
                              .sequence = 64,
                              .tied = one_of({0, 1}) == 1});
   const bool experts = one_of({0, 0, 1}) == 1;
-  if (experts)
-    in.model = llama("experts", {.layers = 8,
-                                 .hidden = 128,
-                                 .ffn = 64,
-                                 .heads = 8,
-                                 .kv_heads = 8,
-                                 .vocab = 4096,
-                                 .sequence = 64,
-                                 .experts = 8,
-                                 .experts_per_token = 2,
-                                 .shared_ffn = 64});
+  if (experts) in.model = with_experts(8);
   Layout& l = in.layout;
   do {
     l.tensor = one_of({1, 2, 4, 8}), l.context = one_of({1, 1, 2, 4}), l.pipeline = one_of({1, 2, 4});
@@ -267,17 +270,7 @@ TEST(Representatives, OfLikeMembersOfAnExpertGroupAreOneWhoseTokensLeaveInOneFlo
   std::mt19937 random(3);
   for (const char* schedule : {"1f1b", "dualpipe"}) {
     Step input = random_step(random, 16);
-    input.model = llama("experts", {.layers = 4,
-                                    .hidden = 128,
-                                    .ffn = 64,
-                                    .heads = 8,
-                                    .kv_heads = 8,
-                                    .vocab = 4096,
-                                    .sequence = 64,
-                                    .tied = false,
-                                    .experts = 8,
-                                    .experts_per_token = 2,
-                                    .shared_ffn = 64});
+    input.model = with_experts(4);
     input.layout = {.pipeline = 2, .data = 8, .expert = 8, .zero = 1};
     input.schedule = schedule, input.slices = 1, input.micro_batch = 1, input.global_batch = 64, input.group = 0;
     Cluster cluster = cluster_of(settings[8]);
