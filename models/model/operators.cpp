@@ -16,7 +16,9 @@ using SetCost = void (*)(Operator&, const CostInput&);
 class BlockWriter {
  public:
   BlockWriter(std::vector<Operator>& list, const Block& block, int index, const WorkShape& shape)
-      : list_(list), in_{block, shape, tokens_of(shape)}, index_(index) {}
+      : list_(list),
+        in_{block, shape, tokens_of(shape), largest_load(block, shape.routing, index, shape.sharding.expert)},
+        index_(index) {}
 
   void write() {
     switch (in_.block.kind) {
@@ -180,7 +182,7 @@ class BlockWriter {
   void dispatched_experts() {
     const Sharding& cut = in_.shape.sharding;
     const int e = cut.expert, t = expert_tensor_of(cut);
-    const double sent = static_cast<double>(dispatched_rows(in_) * in_.block.hidden);
+    const double sent = in_.load * static_cast<double>(dispatched_rows(in_) * in_.block.hidden);
     begin_experts();
     if (e > 1) communicate("dispatch", Axis::expert, wire_branch, Collective::all_to_all, Collective::all_to_all, sent);
     if (t > 1)

@@ -12,7 +12,7 @@ namespace slipway::schedules {
 namespace {
 
 constexpr std::string_view magic = "slipway-bundle";
-constexpr int version = 15;
+constexpr int version = 16;
 
 void fields(auto& a, Is<BlockRun> auto& run) {
   auto& b = run.block;
@@ -53,7 +53,7 @@ void fields(auto& a, Is<Step> auto& s) {
   a.line("step");
   a(s.schedule, s.slices, s.group, s.micro_batch, s.global_batch, s.dtype, s.gradient_dtype, s.recompute, s.kernels,
     s.clip_norm, s.worker_norms, s.fill, s.evaluation_micro_batches, s.overlap_grad_reduce, s.overlap_param_gather,
-    s.overlap_tensor, s.blocking_transfers);
+    s.overlap_tensor, s.routing.skew, s.routing.seed, s.blocking_transfers);
 }
 
 void fields(auto& a, Is<Run> auto& run) {

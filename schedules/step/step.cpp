@@ -10,7 +10,8 @@ WorkShape work_shape(const Step& step) {
           .sharding = sharding_of(step.layout),
           .kernels = step.kernels,
           .dtype = step.dtype,
-          .recompute_attention = step.recompute == Recompute::selective};
+          .recompute_attention = step.recompute == Recompute::selective,
+          .routing = step.routing};
 }
 
 int micro_batches_of(const Step& step) {
