@@ -12,16 +12,16 @@ namespace {
 
 // Shares in the order of popularity: the first ones get all tokens while their part would be more than that.
 std::vector<double> shares_by_popularity(std::size_t experts, double per_token, double skew) {
-  std::vector<double> shares(experts);
+  std::vector<double> shares(experts), tail(experts + 1, 0);  // tail: of all from here on
   for (std::size_t i = 0; i < experts; ++i) shares[i] = std::pow(static_cast<double>(i + 1), -skew);
-  double rest = std::accumulate(shares.begin(), shares.end(), 0.0), left = per_token;
+  for (std::size_t i = experts; i > 0; --i) tail[i - 1] = tail[i] + shares[i - 1];
+  double left = per_token;
   std::size_t full = 0;
-  for (; full < experts && left * shares[full] >= rest; ++full) {
-    rest -= shares[full];
+  for (; full < experts && left >= 1 && left * shares[full] >= tail[full]; ++full) {
     shares[full] = 1;
     left -= 1;
   }
-  for (std::size_t i = full; i < experts; ++i) shares[i] *= left / rest;
+  for (std::size_t i = full; i < experts; ++i) shares[i] *= left / tail[full];
   return shares;
 }
 
