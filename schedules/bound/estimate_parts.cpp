@@ -90,7 +90,9 @@ const std::vector<BlockPrice>& StepEstimator::Parts::prices_of(const Step& step,
 const Wiring& StepEstimator::Parts::wiring(const Layout& l) {
   const std::tuple key{l.tensor, l.context, l.data, l.pipeline, l.expert, l.expert_tensor};
   const auto found = wirings.find(key);
-  return found != wirings.end() ? found->second : wirings.emplace(key, wiring_of(cluster, l)).first->second;
+  return found != wirings.end()
+             ? found->second
+             : wirings.emplace(key, wiring_of(cluster, l, token_traffic(base.model, l.dispatcher))).first->second;
 }
 
 const std::vector<std::vector<RunCount>>& StepEstimator::Parts::split_of(const Layout& layout) {

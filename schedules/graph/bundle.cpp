@@ -25,7 +25,7 @@ void fields(auto& a, Is<BlockRun> auto& run) {
 
 void fields(auto& a, Is<Layout> auto& l) {
   a.line("layout");
-  a(l.tensor, l.pipeline, l.chunks, l.context, l.context_exchange, l.data, l.expert, l.expert_tensor,
+  a(l.tensor, l.pipeline, l.chunks, l.context, l.context_exchange, l.data, l.expert, l.expert_tensor, l.dispatcher,
     l.sequence_parallel, l.zero, l.split);
   a.list(l.split_list, [&](auto& layers) { a(layers); });
 }
@@ -69,7 +69,7 @@ void fields(auto& a, Is<Work> auto& w) {
 
 void fields(auto& a, Is<Communicator> auto& c) {
   a.line("communicator");
-  a(c.name, c.axis);
+  a(c.name, c.axis, c.tokens.dispatcher, c.tokens.per_token, c.tokens.reach);
   a.list(c.ranks, [&](auto& rank) { a(rank); });
 }
 
