@@ -136,7 +136,7 @@ MeasuredFlows measured_flows(const LinkUse& use, const AlgorithmMessage& message
                       message.traffic.bytes_per_link / message.links.bandwidth - seconds_inside(message)};
   if (message.algorithm == Algorithm::tree && !has_tree_edges(use, path))
     flows.bytes *= path.bandwidth / path.tree.bandwidth;
-  if (path.span.nodes == 1 && message.algorithm != Algorithm::ring)
+  if (path.span.nodes == 1 && message.algorithm != Algorithm::ring && path.routes == RouteBytes{})
     flows.bytes *= path.bandwidth / message.links.bandwidth;
   return {times * flows.bytes, times * flows.seconds};
 }

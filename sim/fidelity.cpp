@@ -91,16 +91,20 @@ EdgeSet add_edges(LinkUse& use, std::size_t communicator, Pattern pattern) {
     if (from == to || representative_of(layout, representatives, from) != from) continue;
     const double weak =
         some_weak ? pair_share(use.cluster, place_of(use.cluster, from).node, place_of(use.cluster, to).node) : 1;
-    Edge added{
-        from, representative_of(layout, representatives, to), fabric_between(use.cluster, from, to), edge.share, weak,
-        1};
+    const int fabric = fabric_between(use.cluster, from, to);
+    double share = edge.share;
+    if (pattern == Pattern::pairs) {
+      const RouteBytes& routes = use.paths[communicator].routes;
+      share *= use.cluster.fabrics[fabric].scope == Fabric::Scope::cluster ? routes.between : routes.inside;
+    }
+    const Edge added{from, representative_of(layout, representatives, to), fabric, share, weak, 1};
     const auto [equal, is_new] =
         known.try_emplace({added.from, added.to, added.fabric, added.share, added.weak}, edges.size());
     if (is_new || weak < 1)  // each flow of a weak pair has its own largest rate
       edges.push_back(added);
     else
       ++edges[equal->second].flows;
-    set.whole = set.whole && edge.share == 1;
+    set.whole = set.whole && share == 1;
   }
   set.last = static_cast<std::uint32_t>(edges.size());
   return set;

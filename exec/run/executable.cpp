@@ -50,6 +50,12 @@ std::vector<Refusal> not_executable(const Step& step, const Run& run, bool batch
   if (step.overlap_tensor)
     refusals.push_back({"schedule.overlap_tensor", "the executor runs a gather and its product one after the other",
                         "false", "leave it out; it is for predictions"});
+  if (step.layout.dispatcher != Dispatcher::alltoall && dispatches_tokens(step))
+    refusals.push_back({"layout.dispatcher", "the executor sends each row by itself", "alltoall",
+                        "leave it out; others are for predictions"});
+  if (step.routing.skew > 0)
+    refusals.push_back({"run.routing_skew", "the executor routes tokens as the router says", "0",
+                        "leave it out; it is for predictions"});
   if (run.data.empty())
     refusals.push_back({"run.data", "it is not set", "",
                         "name a text file or Megatron token files to train on, for example with --set run.data=FILE"});

@@ -99,11 +99,11 @@ Links as_ring(Algorithm algorithm, const Span& span) {
   return algorithm == Algorithm::hierarchical ? hierarchical(span) : multi_ring(span);
 }
 
-Links pairwise_as_ring(const Span& span) {
+Links pairwise_as_ring(const Span& span, double inside, double between) {
   const double n = span.members(), g = span.per_node;
   const double latency = (g - 1) * span.inside.latency + (n - g) * span.between.latency;
   const double seconds_per_byte =
-      std::max((g - 1) / n / bandwidth_inside(span), g * (n - g) / n / node_bandwidth(span));
+      std::max(inside * (g - 1) / n / bandwidth_inside(span), between * g * (n - g) / n / node_bandwidth(span));
   return {latency / (n - 1), (n - 1) / n / seconds_per_byte};
 }
 

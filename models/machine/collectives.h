@@ -96,7 +96,8 @@ double tree_bytes_of_a_node(int nodes);
 Links as_ring(Algorithm algorithm, const Span& span);
 // The same for all_to_all, pairwise: each member sends (n−1) messages of S/n, (g−1) of them inside its node.
 //   (g−1)·α_in + (n−g)·α_out + max((g−1)/n·S/B_in, g·(n−g)/n·S/(r·B_out))
-Links pairwise_as_ring(const Span& span);
+// `inside`, `between`: bytes over the links inside nodes and between them, by those of all rows (token_copies.h).
+Links pairwise_as_ring(const Span& span, double inside = 1, double between = 1);
 
 // The two trees over `nodes` nodes: the parent of each node, −1 for the root.
 struct DoubleTree {

@@ -1,6 +1,7 @@
 #include "models/model/operator_cost.h"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 namespace slipway::models {
@@ -367,7 +368,8 @@ std::int64_t dispatched_rows(const CostInput& in) { return in.tokens.sharded * i
 std::int64_t mlp_rows(const CostInput& in) {
   const Sharding& cut = in.shape.sharding;
   if (in.block.experts == 0) return in.tokens.whole;
-  return dispatches(cut) ? dispatched_rows(in) * expert_tensor_of(cut) : in.tokens.whole * in.block.experts_per_token;
+  if (!dispatches(cut)) return in.tokens.whole * in.block.experts_per_token;
+  return std::llround(in.load * static_cast<double>(dispatched_rows(in) * expert_tensor_of(cut)));
 }
 
 // The router's GEMM; its logits in fp32 and the k largest (M·E read twice); then each row copied to its place (R·h read

@@ -25,10 +25,11 @@ struct CostInput {
   const Block& block;
   const WorkShape& shape;
   Tokens tokens;
+  double load = 1;  // of the rank with the most rows for its experts (routing.h)
 };
 
 // Rows of the MLP, M; of the experts, M·k with k experts per token; where they are dispatched, those of this rank's own
-// experts: as many as every other rank's, M'·k times the ranks that cut each expert.
+// experts: M'·k times the ranks that cut each expert, times its load.
 std::int64_t mlp_rows(const CostInput& in);
 // Rows that this rank sends to experts, wherever they are: M'·k.
 std::int64_t dispatched_rows(const CostInput& in);

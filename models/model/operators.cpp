@@ -16,7 +16,9 @@ using SetCost = void (*)(Operator&, const CostInput&);
 class BlockWriter {
  public:
   BlockWriter(std::vector<Operator>& list, const Block& block, int index, const WorkShape& shape)
-      : list_(list), in_{block, shape, tokens_of(shape)}, index_(index) {}
+      : list_(list),
+        in_{block, shape, tokens_of(shape), largest_load(block, shape.routing, index, shape.sharding.expert)},
+        index_(index) {}
 
   void write() {
     switch (in_.block.kind) {
@@ -180,9 +182,14 @@ class BlockWriter {
   void dispatched_experts() {
     const Sharding& cut = in_.shape.sharding;
     const int e = cut.expert, t = expert_tensor_of(cut);
-    const double sent = static_cast<double>(dispatched_rows(in_) * in_.block.hidden);
+    const bool gathers = e > 1 && cut.dispatcher == Dispatcher::allgather;
+    const double gathered = static_cast<double>(in_.tokens.sharded * in_.block.hidden * e);
+    const double sent = in_.load * static_cast<double>(dispatched_rows(in_) * in_.block.hidden);
     begin_experts();
-    if (e > 1) communicate("dispatch", Axis::expert, wire_branch, Collective::all_to_all, Collective::all_to_all, sent);
+    if (gathers)
+      communicate("dispatch", Axis::expert, wire_branch, Collective::all_gather, Collective::reduce_scatter, gathered);
+    else if (e > 1)
+      communicate("dispatch", Axis::expert, wire_branch, Collective::all_to_all, Collective::all_to_all, sent);
     if (t > 1)
       communicate("ag_experts", Axis::expert_tensor, wire_branch, Collective::all_gather, Collective::reduce_scatter,
                   sent * t);
@@ -199,7 +206,10 @@ class BlockWriter {
     if (t > 1)
       communicate("rs_experts", Axis::expert_tensor, wire_branch, Collective::reduce_scatter, Collective::all_gather,
                   sent * t);
-    if (e > 1)
+    if (gathers)
+      communicate("combine_rows", Axis::expert, wire_branch, Collective::reduce_scatter, Collective::all_gather,
+                  gathered);
+    else if (e > 1)
       communicate("combine_rows", Axis::expert, wire_branch, Collective::all_to_all, Collective::all_to_all, sent);
     end_experts();
   }

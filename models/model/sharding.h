@@ -7,6 +7,7 @@
 #include "models/model/dtype.h"
 #include "models/model/format.h"
 #include "models/model/names.h"
+#include "models/model/routing.h"
 
 namespace slipway::models {
 
@@ -16,6 +17,15 @@ enum class ContextExchange : std::uint8_t { all_gather, ring };
 inline constexpr std::array exchange_names{Named{ContextExchange::all_gather, "all-gather"},
                                            Named{ContextExchange::ring, "ring"}};
 
+// How tokens get to the ranks of their experts (`--moe-token-dispatcher-type` of Megatron-Core; models/machine/dispatch.h
+// has the bytes): each row by itself; all tokens of the group to everyone; once to each node over the network and once
+// to each GPU inside it, as DeepEP and HybridEP do.
+enum class Dispatcher : std::uint8_t { alltoall, allgather, deepep, hybridep };
+inline constexpr std::array dispatcher_names{
+    Named{Dispatcher::alltoall, "alltoall"}, Named{Dispatcher::allgather, "allgather"},
+    Named{Dispatcher::deepep, "deepep"}, Named{Dispatcher::hybridep, "hybridep"}};
+constexpr const char* name_of(Dispatcher dispatcher) { return name_in(dispatcher_names, dispatcher); }
+
 struct Sharding {
   int tensor = 1;                  // t: tensor parallel degree
   bool sequence_parallel = false;  // norms and residual are sharded over the sequence inside the tensor group
@@ -23,6 +33,7 @@ struct Sharding {
   ContextExchange exchange = ContextExchange::all_gather;  // of keys and values, with context > 1
   int expert = 1;                                          // e: ranks that divide the experts of a block among them
   int expert_tensor = 0;                                   // ranks that cut each expert's matrices; 0: tensor
+  Dispatcher dispatcher = Dispatcher::alltoall;
   bool operator==(const Sharding&) const = default;
 };
 
@@ -58,6 +69,7 @@ struct WorkShape {
   NarrowRecipe narrow = NarrowRecipe::none;
   bool recompute_attention = false;  // selective recompute: the backward pass makes scores again
   std::int64_t before = 0;           // tokens of the same sequence before this slice, which it attends to
+  Routing routing = {};              // of tokens to experts on other ranks
 };
 
 }  // namespace slipway::models

@@ -193,6 +193,7 @@ namespace {
 constexpr auto step = &Scenario::step;
 constexpr auto layout = &Step::layout;
 constexpr auto optimizer = &Step::optimizer;
+constexpr auto routing = &Step::routing;
 constexpr auto rate = &Optimizer::lr_schedule;
 constexpr auto run = &Scenario::run;
 constexpr auto faults = &Scenario::faults;
@@ -600,6 +601,14 @@ const Key run_table[] = {
     {.path = "run.seed", .type = integer, .meaning = "seed of parameters and data order", .fallback = "0",
      .max = largest_int64,
      .bound = field<run, &Run::seed>},
+    {.path = "run.routing_skew", .type = number,
+     .meaning = "how unevenly tokens go to experts on other ranks: popularity of the i-th expert i^-skew; 0: evenly; of predictions",
+     .fallback = "0", .max = 10,
+     .bound = field<step, routing, &Routing::skew>},
+    {.path = "run.routing_seed", .type = integer,
+     .meaning = "seed of which experts of each layer are the popular ones",
+     .fallback = "0", .max = largest_int64,
+     .bound = field<step, routing, &Routing::seed>},
     {.path = "run.data", .type = text,
      .meaning = "path of a text file, read as bytes, or of Megatron token files (PREFIX.bin beside PREFIX.idx), relative to the scenario",
      .names_file = true},
@@ -924,6 +933,10 @@ const Key work_table[] = {
     {.path = "layout.expert_tensor", .type = integer,
      .meaning = "ranks that cut each expert's matrices; 0: those of layout.tensor", .fallback = "0", .min = 0, .max = 1e6,
      .bound = field<step, layout, &Layout::expert_tensor>},
+    {.path = "layout.dispatcher", .type = choice,
+     .meaning = "how tokens get to the ranks of their experts; deepep and hybridep send each once to a node",
+     .fallback = "alltoall", .choices = words_of<dispatcher_names>,
+     .bound = choice_field<dispatcher_names, step, layout, &Layout::dispatcher>},
     {.path = "layout.zero", .type = integer, .meaning = "ZeRO stage over the data group", .fallback = "0",
      .min = 0, .max = 3,
      .bound = field<step, layout, &Layout::zero>},

@@ -251,7 +251,10 @@ void megatron_degrees(const Scenario& s, LaunchArguments& launch) {
   if (has_experts(s.step.model)) {
     list.push_back("--expert-model-parallel-size " + text(l.expert));
     list.push_back("--expert-tensor-parallel-size " + text(l.expert_tensor == 0 ? l.tensor : l.expert_tensor));
-    list.emplace_back("--moe-token-dispatcher-type alltoall");
+    const Dispatcher dispatcher = l.dispatcher;
+    const bool is_flex = dispatcher == Dispatcher::deepep || dispatcher == Dispatcher::hybridep;
+    list.emplace_back(std::string("--moe-token-dispatcher-type ") + (is_flex ? "flex" : name_of(dispatcher)));
+    if (is_flex) list.emplace_back(std::string("--moe-flex-dispatcher-backend ") + name_of(dispatcher));
   }
   list.push_back("--pipeline-model-parallel-size " + text(l.pipeline));
   if (l.pipeline > 1 && is_uneven(s))

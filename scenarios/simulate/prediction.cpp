@@ -275,6 +275,7 @@ const Description<Answer>& description() {
                of(prediction_in, &Prediction::simulate_wall_s))
           .include(fill_keys(), of(prepared_of_answer, &PreparedStep::filling))
           .include(degradation_cost_keys(), of(prediction_in, &Prediction::degradation))
+          .include(skew_cost_keys(), of(prediction_in, &Prediction::skew))
           .include(training_cost_keys(), of(prediction_in, &Prediction::training))
           .include(basis_keys(), of(prediction_in, &Prediction::basis));
   return description;
@@ -358,6 +359,39 @@ std::string memory_text(const std::vector<StageMemory>& memory, const std::vecto
   return aligned_table(stage_keys().table(stage_rows(memory, needs)), "  ");
 }
 
+double mean_largest_load(const Step& step) {
+  double sum = 0;
+  int layers = 0, index = 0;
+  for (const Block& block : blocks_of(step.model)) {
+    if (block.experts > 0) ++layers, sum += largest_load(block, step.routing, index, step.layout.expert);
+    ++index;
+  }
+  return layers > 0 ? sum / layers : 1;
+}
+
+const Description<SkewCost>& skew_cost_keys() {
+  static const Description<SkewCost> description =
+      Description<SkewCost>()
+          .key("routing_load", "1",
+               "rows of the rank with the most of them, by those of balanced routing, on average over layers; present "
+               "with run.routing_skew",
+               &SkewCost::load)
+          .key("routing_skew_s", "s", "what that costs a step, against balanced routing; present with run.routing_skew",
+               &SkewCost::cost_s);
+  return description;
+}
+
+namespace {
+
+std::string skew_text(const Routing& routing, const SkewCost& cost, double step_s) {
+  return fmt::format(
+      "Routing skew {:g}: the rank with the most rows has {:.3g} times its part, on average over layers. It costs {} a "
+      "step ({}).\n",
+      routing.skew, cost.load, readable_seconds(cost.cost_s), readable_share(cost.cost_s / step_s));
+}
+
+}  // namespace
+
 std::string report_text(const PreparedStep& prepared, const Prediction& prediction) {
   const StepMetrics& step = prediction.step;
   std::string text = headline(prepared) + "\n\n";
@@ -366,6 +400,7 @@ std::string report_text(const PreparedStep& prepared, const Prediction& predicti
   if (prediction.training) text += training_text(prepared.scenario, *prediction.training);
   text += basis_text(prediction.basis) + shares_text(step) + "\n" + filling_text(prepared);
   if (prediction.degradation) text += degradation_text(*prediction.degradation);
+  if (prediction.skew) text += skew_text(prepared.scenario.step.routing, *prediction.skew, step.step_time_s);
   text += fmt::format("Memory, the fullest rank of each pipeline rank (fits: {}):\n", yes_no(prediction.fits())) +
           memory_text(prediction.memory, prediction.needs) + "\n" + verdict_text(prepared, prediction) +
           closed_form_text(prepared, prediction.memory[0]) + "\n";

@@ -36,6 +36,14 @@ struct TrainingCost {
 std::optional<TrainingCost> training_cost(const Scenario& scenario, double step_time_s);
 const Description<TrainingCost>& training_cost_keys();
 
+// What uneven routing costs: the rank with the most rows decides (models/model/routing.h).
+struct SkewCost {
+  double load = 1;    // its rows by those of balanced routing, on average over the layers with experts
+  double cost_s = 0;  // of a step, against balanced routing
+};
+double mean_largest_load(const Step& step);
+const Description<SkewCost>& skew_cost_keys();
+
 struct Prediction {
   StepMetrics step;
   std::optional<StepInterval> interval;  // of the step time; where fitted constants price it
@@ -47,6 +55,7 @@ struct Prediction {
   std::optional<TrainingCost> training;
   Basis basis;
   std::optional<DegradationCost> degradation;  // for a cluster with slow GPUs or ports
+  std::optional<SkewCost> skew;                // with run.routing_skew
   int steps = 0;
   std::uint64_t units = 0;  // tasks of a step, with a chain simulated as one counted once
   double repeats_s = 0;     // the period of a periodic step

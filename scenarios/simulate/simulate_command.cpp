@@ -103,6 +103,19 @@ std::optional<DegradationCost> cost_of_degradation(const SimulatedStep& step, do
   return degradation_cost(prepared, step_s, step.simulation.timeline, without.front().timeline);
 }
 
+// Unset where routing is balanced, or all experts are on every rank.
+std::optional<SkewCost> cost_of_skew(const Scenario& scenario, double step_s, const StepOptions& options,
+                                     std::ostream& err) {
+  if (scenario.step.routing.skew == 0 || !dispatches_tokens(scenario.step)) return std::nullopt;
+  Scenario balanced = scenario;
+  balanced.step.routing = {};
+  StepOptions how = options;
+  how.makespan = false;
+  const SimulatedStep step = simulated(balanced, how, err);
+  const double balanced_s = step_time_of(step.prepared.graph, step.simulation.timeline, periodic_of(step));
+  return SkewCost{mean_largest_load(scenario.step), step_s - balanced_s};
+}
+
 // Progress of each pipeline rank in a step that was interrupted.
 std::string partial_text(const PartialSimulation& partial) {
   std::string text = fmt::format("interrupted: {} of {} done ({}), {} of simulated time\n",
@@ -141,6 +154,7 @@ int answer(const Scenario& scenario, const CommandOptions& options, std::ostream
   prediction.basis = basis_of(scenario);
   prediction.interval = step_interval(scenario, prediction.step.step_time_s, prediction.basis.outside.size());
   prediction.degradation = cost_of_degradation(step, prediction.step.step_time_s, how, err);
+  prediction.skew = cost_of_skew(scenario, prediction.step.step_time_s, how, err);
   if (const auto path = options.text("trace")) {
     const Ticking ticking(err, "writing " + *path);
     write_trace(*path, step.prepared, step.simulation, prediction.interval);

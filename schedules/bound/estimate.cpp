@@ -141,9 +141,10 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
 
 namespace {
 
-LinkPath ring_path(const Cluster& cluster, Axis axis, int first, int stride, int count) {
+LinkPath ring_path(const Cluster& cluster, Axis axis, int first, int stride, int count,
+                   const TokenTraffic& tokens = {}) {
   if (count < 2) return {};
-  Communicator ring{"", axis, {}};
+  Communicator ring{"", axis, {}, tokens};
   for (int i = 0; i < count; ++i) ring.ranks.push_back(first + i * stride);
   return path_of(cluster, ring);
 }
@@ -172,7 +173,7 @@ int slowest_member(const Cluster& cluster, const Layout& layout) {
 
 }  // namespace
 
-Wiring wiring_of(const Cluster& cluster, const Layout& layout) {
+Wiring wiring_of(const Cluster& cluster, const Layout& layout, const TokenTraffic& tokens) {
   Wiring wiring;
   const int p = layout.pipeline, t = layout.tensor, c = layout.context, members = layout.data * c * t;
   const bool dispatched = dispatches(sharding_of(layout));
@@ -184,7 +185,7 @@ Wiring wiring_of(const Cluster& cluster, const Layout& layout) {
     wiring.tensor.push_back(ring_path(cluster, Axis::tensor, rank - member % t, 1, t));
     wiring.context.push_back(ring_path(cluster, Axis::context, rank - member / t % c * t, t, c));
     wiring.data.push_back(ring_path(cluster, Axis::data, first + member % t, t, layout.data * c));
-    wiring.expert.push_back(ring_path(cluster, Axis::expert, rank - member / cut % e * cut, cut, e));
+    wiring.expert.push_back(ring_path(cluster, Axis::expert, rank - member / cut % e * cut, cut, e, tokens));
     wiring.expert_tensor.push_back(ring_path(cluster, Axis::expert_tensor, rank - member % cut, 1, cut));
     int like = 0;
     while (wiring.machine_group[like] != wiring.machine_group[q] || wiring.tensor[like] != wiring.tensor[q] ||

@@ -72,7 +72,7 @@ struct Wiring {
   std::vector<int> alike;  // the first pipeline rank with the same machine and the same links of its groups
   LinkPath embedding;      // first and last pipeline rank
 };
-Wiring wiring_of(const Cluster& cluster, const Layout& layout);
+Wiring wiring_of(const Cluster& cluster, const Layout& layout, const TokenTraffic& tokens = {});
 LinkPath world_path(const Cluster& cluster, int ranks);
 
 // The step in closed form, before any graph exists: a lower bound of its simulated time, split into terms, and a lower

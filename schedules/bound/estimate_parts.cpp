@@ -79,16 +79,20 @@ const std::vector<BlockPrice>& StepEstimator::Parts::prices_of(const Step& step,
   const auto found = prices.find(key);
   if (found != prices.end()) return found->second;
   std::vector<BlockPrice> list;
+  WorkShape shape = work_shape(step);
+  shape.routing = {};  // balanced routing is no slower in any layer
   for (const int block : first_block)
-    list.push_back(block_price(base.model, block, work_shape(step), step.recompute, cluster.groups[group].machine,
-                               base.overlap_tensor));
+    list.push_back(
+        block_price(base.model, block, shape, step.recompute, cluster.groups[group].machine, base.overlap_tensor));
   return prices.emplace(key, std::move(list)).first->second;
 }
 
 const Wiring& StepEstimator::Parts::wiring(const Layout& l) {
   const std::tuple key{l.tensor, l.context, l.data, l.pipeline, l.expert, l.expert_tensor};
   const auto found = wirings.find(key);
-  return found != wirings.end() ? found->second : wirings.emplace(key, wiring_of(cluster, l)).first->second;
+  return found != wirings.end()
+             ? found->second
+             : wirings.emplace(key, wiring_of(cluster, l, token_traffic(base.model, l.dispatcher))).first->second;
 }
 
 const std::vector<std::vector<RunCount>>& StepEstimator::Parts::split_of(const Layout& layout) {

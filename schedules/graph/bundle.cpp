@@ -12,7 +12,7 @@ namespace slipway::schedules {
 namespace {
 
 constexpr std::string_view magic = "slipway-bundle";
-constexpr int version = 16;
+constexpr int version = 17;
 
 void fields(auto& a, Is<BlockRun> auto& run) {
   auto& b = run.block;
@@ -25,7 +25,7 @@ void fields(auto& a, Is<BlockRun> auto& run) {
 
 void fields(auto& a, Is<Layout> auto& l) {
   a.line("layout");
-  a(l.tensor, l.pipeline, l.chunks, l.context, l.context_exchange, l.data, l.expert, l.expert_tensor,
+  a(l.tensor, l.pipeline, l.chunks, l.context, l.context_exchange, l.data, l.expert, l.expert_tensor, l.dispatcher,
     l.sequence_parallel, l.zero, l.split);
   a.list(l.split_list, [&](auto& layers) { a(layers); });
 }
@@ -53,7 +53,7 @@ void fields(auto& a, Is<Step> auto& s) {
   a.line("step");
   a(s.schedule, s.slices, s.group, s.micro_batch, s.global_batch, s.dtype, s.gradient_dtype, s.recompute, s.kernels,
     s.clip_norm, s.worker_norms, s.fill, s.evaluation_micro_batches, s.overlap_grad_reduce, s.overlap_param_gather,
-    s.overlap_tensor, s.blocking_transfers, s.narrow);
+    s.overlap_tensor, s.routing.skew, s.routing.seed, s.blocking_transfers, s.narrow);
 }
 
 void fields(auto& a, Is<Run> auto& run) {
@@ -69,7 +69,7 @@ void fields(auto& a, Is<Work> auto& w) {
 
 void fields(auto& a, Is<Communicator> auto& c) {
   a.line("communicator");
-  a(c.name, c.axis);
+  a(c.name, c.axis, c.tokens.dispatcher, c.tokens.per_token, c.tokens.reach);
   a.list(c.ranks, [&](auto& rank) { a(rank); });
 }
 

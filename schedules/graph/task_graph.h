@@ -47,6 +47,7 @@
 #include <vector>
 
 #include "models/model/operators.h"
+#include "models/model/token_copies.h"
 #include "schedules/step/indexed.h"
 #include "schedules/step/placement.h"
 #include "schedules/step/step.h"
@@ -112,6 +113,7 @@ struct Communicator {
   std::string name;
   Axis axis = Axis::tensor;
   std::vector<std::int32_t> ranks;
+  TokenTraffic tokens = {};  // of an expert group
 };
 
 enum class BufferKind : std::uint8_t {

@@ -3,7 +3,8 @@
 namespace slipway::schedules {
 
 Groups::Needs Groups::needs_of(const Step& step) {
-  return {blocks_of(step.model).back().tied, joins_all_ranks(step), dispatches_tokens(step)};
+  return {blocks_of(step.model).back().tied, joins_all_ranks(step), dispatches_tokens(step),
+          token_traffic(step.model, step.layout.dispatcher)};
 }
 
 Groups::Groups(const Layout& layout, const Placement& placement, const Needs& needs,
@@ -21,6 +22,8 @@ Groups::Groups(const Layout& layout, const Placement& placement, const Needs& ne
     const int cut = expert_tensor_of(sharding_of(layout));
     add_inner_groups(Axis::expert_tensor, "etp", cut, 1, expert_tensor_);
     add_inner_groups(Axis::expert, "ep", layout.expert, cut, expert_);
+    for (Communicator& communicator : communicators)
+      if (communicator.axis == Axis::expert) communicator.tokens = needs.tokens;
     add_data_groups(Axis::expert_data, "edp", expert_data_of(layout), layout.expert * cut, expert_data_);
   }
   for (int copy = 0; copy < placement.copies; ++copy) {

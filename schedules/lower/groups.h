@@ -22,6 +22,7 @@ class Groups {
   // the pairs of all replicas are one group. Groups of experts exist where tokens are dispatched.
   struct Needs {
     bool tied_head = false, world = false, experts = false;
+    TokenTraffic tokens = {};
   };
   static Needs needs_of(const Step& step);
   Groups(const Layout& layout, const Placement& placement, const Needs& needs, const Representatives& representatives,

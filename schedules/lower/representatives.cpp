@@ -51,6 +51,7 @@ class NeighbourTable {
       add_inner(Axis::expert_tensor, 1, cut);
       add_data(Axis::expert_data, layout.expert * cut, expert_data_of(layout));
       add_mates(cut, layout.expert);
+      if (layout.dispatcher == Dispatcher::allgather) add_inner(Axis::expert, cut, layout.expert);
     }
     add_pipeline();
     add_embedding();
@@ -79,7 +80,8 @@ class NeighbourTable {
 
   void add_group(Axis axis, const std::vector<std::int32_t>& ranks) {
     if (ranks.size() < 2) return;
-    const bool on_all_ports = cluster_.algorithms[static_cast<std::size_t>(axis)] != Algorithm::ring;
+    const bool on_all_ports =
+        axis == Axis::expert || cluster_.algorithms[static_cast<std::size_t>(axis)] != Algorithm::ring;
     const auto per_node = on_all_ports ? ranks_per_node(cluster_, ranks) : std::nullopt;
     if (per_node) add_rails(ranks, static_cast<std::size_t>(*per_node));
     const bool shifts = axis == Axis::context && layout_.context_exchange == ContextExchange::ring;

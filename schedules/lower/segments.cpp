@@ -160,6 +160,7 @@ namespace {
 // receives its share.
 WireBytes around(const Operator& communicate, const Sharding& sharding) {
   const int degree = communicate.axis == Axis::context         ? sharding.context
+                     : communicate.axis == Axis::expert        ? sharding.expert
                      : communicate.axis == Axis::expert_tensor ? expert_tensor_of(sharding)
                                                                : sharding.tensor;
   const double whole = communicate.message_bytes, part = whole / degree;

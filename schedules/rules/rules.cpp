@@ -221,6 +221,18 @@ void dispatched_tokens_are_those_of_one_rank(const Step& step, Findings& found) 
   });
 }
 
+void gathered_tokens_meet_whole_experts(const Step& step, Findings& found) {
+  const Layout& layout = step.layout;
+  if (layout.dispatcher != Dispatcher::allgather || layout.expert == 1 || !dispatches_tokens(step) ||
+      expert_tensor_of(sharding_of(layout)) == 1)
+    return;
+  found.refuse("layout.dispatcher", [] {
+    return Text{"allgather is modelled for whole experts only",
+                "alltoall, deepep, hybridep; any with layout.expert_tensor 1",
+                "set layout.expert_tensor to 1, or choose another dispatcher"};
+  });
+}
+
 void dispatch_keeps_weights_whole(const Step& step, Findings& found) {
   if (!dispatches_tokens(step) || step.layout.zero < 2) return;
   found.refuse("layout.zero", [] {
@@ -636,6 +648,7 @@ const std::vector<Rule>& book() {
       {{model, tensor, expert_key, expert_tensor_key}, expert_degrees_divide_experts},
       {{model, tensor, context, data, expert_key, expert_tensor_key}, expert_groups_fill_a_pipeline_rank},
       {{model, tensor, sequence_parallel, expert_key, expert_tensor_key}, dispatched_tokens_are_those_of_one_rank},
+      {{model, tensor, "layout.dispatcher", expert_key, expert_tensor_key}, gathered_tokens_meet_whole_experts},
       {{model, zero, expert_key, expert_tensor_key}, dispatch_keeps_weights_whole},
       {{model, context}, context_cuts_the_sequence},
       {{model, context, sequence_parallel},

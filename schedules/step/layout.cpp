@@ -169,7 +169,8 @@ Sharding sharding_of(const Layout& layout) {
           .context = layout.context,
           .exchange = layout.context_exchange,
           .expert = layout.expert,
-          .expert_tensor = layout.expert_tensor};
+          .expert_tensor = layout.expert_tensor,
+          .dispatcher = layout.dispatcher};
 }
 
 int member_count(const Layout& layout) { return layout.data * layout.context * layout.tensor; }

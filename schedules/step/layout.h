@@ -27,6 +27,7 @@ inline constexpr std::array split_names{Named{SplitKind::even, "even"}, Named{Sp
 struct Layout {
   int tensor = 1, pipeline = 1, chunks = 1, context = 1, data = 1, expert = 1;
   int expert_tensor = 0;  // ranks that cut each expert; 0: tensor
+  Dispatcher dispatcher = Dispatcher::alltoall;
   ContextExchange context_exchange = ContextExchange::all_gather;
   bool sequence_parallel = false;
   int zero = 0;  // 0..3

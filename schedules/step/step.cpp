@@ -11,7 +11,8 @@ WorkShape work_shape(const Step& step) {
           .kernels = step.kernels,
           .dtype = step.dtype,
           .narrow = step.narrow,
-          .recompute_attention = step.recompute == Recompute::selective};
+          .recompute_attention = step.recompute == Recompute::selective,
+          .routing = step.routing};
 }
 
 int micro_batches_of(const Step& step) {

@@ -84,6 +84,7 @@ struct Step {
   // Gathers and scatters of sequence parallelism are cut into as many pieces as there are tensor ranks, and each piece
   // is sent while the product works on another (schedules/time/overlap.h). Only priced.
   bool overlap_tensor = false;
+  Routing routing = {};             // of tokens to experts on other ranks. Only priced.
   bool blocking_transfers = false;  // a rank goes on only after its message to another stage is sent
 };
 

@@ -185,10 +185,12 @@ LinkPath switched_path_of(const Cluster& cluster, const Communicator& communicat
   Algorithm wanted = cluster.algorithms[static_cast<std::size_t>(communicator.axis)];
   if (in_pairs && wanted == Algorithm::ring) wanted = Algorithm::multi_ring;  // on all ports, whatever rings use
   if (wanted == Algorithm::ring || communicator.axis == Axis::pipeline || ranks.size() < 2) return path;
-  if (const auto span = span_of(cluster, communicator))
+  if (const auto span = span_of(cluster, communicator)) {
     take_algorithm(path, wanted, *span);
-  else if (in_pairs)
+    if (in_pairs) path.routes = route_bytes(communicator.tokens, span->nodes, span->per_node);
+  } else if (in_pairs) {
     path.pairs = links_of_pairs(cluster, ranks);
+  }
   return path;
 }
 
@@ -205,7 +207,8 @@ Span measured_span(const LinkPath& path, Collective collective) {
   // The other GPUs of a node use their ports at the same time: each has its share.
   if (span.nodes > 1) span.between.bandwidth *= std::min(1.0, span.per_node * path.port_share / span.rails);
   if (const CollectiveConstants* nccl = nccl_of(path, collective)) {
-    span.inside.bandwidth *= nccl->share;
+    const bool own_kernels = collective == Collective::all_to_all && path.routes != RouteBytes{};
+    if (!own_kernels) span.inside.bandwidth *= nccl->share;  // RouteBytes has what other kernels reach
     span.inside.latency = collective == Collective::all_reduce ? nccl->hop / 2 : nccl->hop;
   }
   return span;
@@ -216,10 +219,12 @@ Links links_of(const LinkPath& path, Collective collective, Algorithm algorithm)
   if (path.measured != nullptr && path.span.members() > 1 && algorithm != Algorithm::ring) {
     const Span span = measured_span(path, collective);
     if (algorithm == Algorithm::tree) return as_ring(algorithm, span);
-    return collective == Collective::all_to_all ? pairwise_as_ring(span) : as_ring(algorithm, span);
+    return collective == Collective::all_to_all ? pairwise_as_ring(span, path.routes.inside, path.routes.between)
+                                                : as_ring(algorithm, span);
   }
   if (algorithm == Algorithm::tree) return path.tree;
-  if (collective == Collective::all_to_all && algorithm != Algorithm::ring) return pairwise_as_ring(path.span);
+  if (collective == Collective::all_to_all && algorithm != Algorithm::ring)
+    return pairwise_as_ring(path.span, path.routes.inside, path.routes.between);
   if (collective == Collective::all_to_all && path.pairs.bandwidth > 0) return path.pairs;
   return {path.latency, path.bandwidth};
 }

@@ -29,6 +29,7 @@ struct LinkPath {
   Span span{};                            // for algorithms other than ring
   Links neighbours{};                     // the slowest from one rank to the next, for a shift
   Links pairs{};                          // for all-to-alls of members without a span; bandwidth 0: they have one
+  RouteBytes routes{};                    // of tokens, in all-to-alls
   double start = 0;                       // seconds of a message beside its rounds and bytes
   double port_share = 1;                  // of a port to other nodes, for each GPU of a node
   const Machine* measured = nullptr;      // its GPUs, where collectives are priced by measured ones (kernels.h)

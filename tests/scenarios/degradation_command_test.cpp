@@ -60,6 +60,24 @@ TEST_F(Commands, SoundGpusOfWholeSlowNodesAreStillSimulatedOnce) {
   EXPECT_GE(node["simulated_ranks"].get<int>(), plain["simulated_ranks"].get<int>());
 }
 
+TEST_F(Commands, SimulateSaysWhatUnevenRoutingCosts) {
+  const std::string mixtral = SLIPWAY_SOURCE_DIR "/scenarios/examples/mixtral-8x7b-64xh100.yaml";
+  const auto step = [&](std::vector<std::string> options) {
+    std::vector<std::string> args{
+        "simulate", mixtral, "--json", "--set", "layout.expert=8", "--set", "layout.expert_tensor=1"};
+    for (const std::string& option : options) args.insert(args.end(), {"--set", option});
+    const Answer answer = slipway_with(args);
+    EXPECT_EQ(answer.status, status_done) << answer.err;
+    return nlohmann::json::parse(answer.out);
+  };
+  const auto balanced = step({}), skewed = step({"run.routing_skew=0.5"});
+  EXPECT_FALSE(balanced.contains("routing_skew_s"));
+  EXPECT_GT(skewed["routing_load"].get<double>(), 1);
+  EXPECT_GT(skewed["routing_skew_s"].get<double>(), 0);
+  EXPECT_NEAR(skewed["routing_skew_s"].get<double>(),
+              skewed["step_time_s"].get<double>() - balanced["step_time_s"].get<double>(), 1e-9);
+}
+
 TEST_F(Commands, StragglersAreRefusedBesideAnotherJob) {
   const Answer answer =
       slipway_with({"simulate", llama, "--beside", llama, "--set", "cluster.slow_links=[{node: 1, bandwidth: 0.5}]"});

@@ -109,6 +109,9 @@ Step random_step(std::mt19937& random, int ranks) {
     l.expert_tensor = one_of({0, 1}), l.expert = one_of({2, 4, 8});
     l.sequence_parallel = l.tensor > 1, l.zero = std::min(l.zero, 1);
     const int cut = l.expert_tensor > 0 ? 1 : l.tensor;
+    l.dispatcher = static_cast<Dispatcher>(one_of({0, 0, 1, 2, 3}));
+    if (cut > 1 && l.dispatcher == Dispatcher::allgather) l.dispatcher = Dispatcher::deepep;
+    in.routing.skew = one_of({0, 1});
     while (member_count(l) % (l.expert * cut) != 0) l.expert /= 2;
   }
   in.schedule = l.pipeline == 1 ? "1f1b" : pipelined[one_of({0, 1, 2, 3, 4, 5, 6, 7, 7, 8, 9, 9})];
@@ -134,9 +137,9 @@ std::string text_of(const Step& in) {
   const Layout& l = in.layout;
   return in.schedule + " t" + std::to_string(l.tensor) + " c" + std::to_string(l.context) +
          (l.context_exchange == ContextExchange::ring ? " ring" : "") + " p" + std::to_string(l.pipeline) + " d" +
-         std::to_string(l.data) + " e" + std::to_string(l.expert) + "/" + std::to_string(l.expert_tensor) + " z" +
-         std::to_string(l.zero) + " sp" + std::to_string(l.sequence_parallel) + " batch " +
-         std::to_string(in.global_batch) + " slices " + std::to_string(in.slices) + " recompute " +
+         std::to_string(l.data) + " e" + std::to_string(l.expert) + "/" + std::to_string(l.expert_tensor) + " " +
+         name_of(l.dispatcher) + " z" + std::to_string(l.zero) + " sp" + std::to_string(l.sequence_parallel) +
+         " batch " + std::to_string(in.global_batch) + " slices " + std::to_string(in.slices) + " recompute " +
          std::to_string(static_cast<int>(in.recompute)) + (l.split == SplitKind::list ? " uneven" : "") +
          (in.model->runs.back().block.tied ? " tied" : "");
 }
