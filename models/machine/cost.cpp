@@ -183,7 +183,7 @@ double real(std::int64_t value) { return static_cast<double>(value); }
 // Dropout of scores reads and writes them, and a byte of mask, in each direction.
 double dropout_seconds(const Machine& machine, const Operator& op) {
   if (!machine.trainer.dropout) return 0;
-  const double scores = op.forward_flops / (4 * real(op.k));
+  const double scores = op.forward_flops / (2 * real(op.k + (op.v > 0 ? op.v : op.k)));
   return traffic_seconds(machine, op, scores * (2 * bytes_of(op.dtype) + 1));
 }
 

@@ -61,6 +61,10 @@ MemoryInput memory_input(const Model& model, const WorkShape& shape) {
   const Block& layer = model.runs[1].block;
   if (model.family != Family::llama || layer.bias || layer.post_norm || layer.mlp != Mlp::swiglu)
     refuse("has other layers");
+  if (is_latent(layer) || layer.norms != NormPlace::input || layer.parallel != Parallel::none || layer.window > 0 ||
+      layer.norm != Norm::rms || layer.positions != Positions::rotary || layer.out_bias || layer.mlp_bias ||
+      layer.sinks || model.runs[2].block.predicted_tokens > 0)
+    refuse("has other attention, norms or positions");
   if (layer.qkv_bias || layer.qk_norm || layer.experts > 0 || layer.heads * layer.head_dim != layer.hidden)
     refuse("has biases, norms of heads, heads of another width or experts");
   if (model.runs[2].block.tied) refuse("ties its head");

@@ -37,7 +37,8 @@ constexpr std::array<PartName, memory_parts> names{{
 
 // q, k, v of this rank and the output: what every attention kernel keeps; the rest are scores.
 double attention_bytes(const Operator& op, const Block& block, const WorkShape& shape) {
-  const auto columns = static_cast<double>((block.heads + 2 * block.kv_heads) * block.head_dim / shape.sharding.tensor);
+  const auto columns = static_cast<double>(
+      ((block.heads + block.kv_heads) * block.head_dim + block.kv_heads * value_dim(block)) / shape.sharding.tensor);
   return bytes_of(op.dtype) * static_cast<double>(tokens_of(shape).whole) * columns;
 }
 
@@ -84,7 +85,10 @@ MemoryPart part_of(OpKind kind) {
     case OpKind::add_positions:
       return MemoryPart::embedding_input;
     case OpKind::qkv:
+    case OpKind::compress:
+    case OpKind::expand:
     case OpKind::up:
+    case OpKind::project:
       return MemoryPart::projection_inputs;
     case OpKind::attention:
     case OpKind::ring_attention:
@@ -103,6 +107,7 @@ MemoryPart part_of(OpKind kind) {
     case OpKind::norm:
     case OpKind::fork:
     case OpKind::share:
+    case OpKind::join:
     case OpKind::add:
     case OpKind::communicate:
       break;
@@ -160,7 +165,9 @@ double bytes_beside_shard(const Operator& gather, const Block& block, const Shar
     return recomputed ? gather.message_bytes - shard : -shard;
   }
   const double own = gather.message_bytes / sharding.context;
-  const double queries_to_keys_values = static_cast<double>(block.heads) / static_cast<double>(2 * block.kv_heads);
+  const double queries_to_keys_values =
+      static_cast<double>(block.heads * block.head_dim) /
+      static_cast<double>(block.kv_heads * (block.head_dim + value_dim(block)));
   return gather.message_bytes - own + (block.causal ? own * queries_to_keys_values : 0);
 }
 

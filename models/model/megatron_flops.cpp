@@ -42,12 +42,19 @@ MegatronCount megatron_count(const Model& model) {
   for (const BlockRun& run : model.runs) {
     const Block& block = run.block;
     if (block.kind == BlockKind::head) c.padded_vocab_size = block.vocab;
-    if (block.kind != BlockKind::transformer) continue;
+    if (block.kind == BlockKind::head) c.mtp_num_layers = block.predicted_tokens;
+    if (block.kind != BlockKind::transformer && block.predicted_tokens == 0) continue;
     c.hidden_size = block.hidden;
     c.num_attention_heads = block.heads;
     c.num_query_groups = block.kv_heads;
     c.kv_channels = block.head_dim;
-    c.swiglu = block.mlp == Mlp::swiglu;
+    c.swiglu = is_gated(block.mlp);
+    if (is_latent(block)) {
+      c.multi_latent_attention = true;
+      c.q_lora_rank = block.q_latent, c.kv_lora_rank = block.kv_latent;
+      c.qk_head_dim = block.head_dim - block.rope_head_dim;
+      c.qk_pos_emb_head_dim = block.rope_head_dim, c.v_head_dim = value_dim(block);
+    }
     if (block.experts == 0) {
       c.dense_layers += run.count;
       c.ffn_hidden_size = block.ffn;

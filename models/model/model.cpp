@@ -30,7 +30,16 @@ Block block_of(BlockKind kind, const Block& features) {
     block.expert_groups = block.groups_per_token = 1;
   }
   if (table) block.ffn = block.heads = block.kv_heads = block.head_dim = 0;
+  if (table) {
+    block.v_head_dim = block.rope_head_dim = block.kv_latent = block.q_latent = block.window = 0;
+    block.window_chunks = block.sinks = block.out_bias = block.mlp_bias = false;
+    block.norms = NormPlace::input;
+    block.parallel = Parallel::none;
+    block.qk_norm_over = QkNorm::head;
+  }
   if (!table) block.vocab = 0;
+  if (kind != BlockKind::embedding) block.embedding_norm = false;
+  if (kind != BlockKind::head) block.predicted_tokens = 0;
   if (kind != BlockKind::embedding) block.max_positions = block.token_types = 0;
   if (kind != BlockKind::head) block.tied = false;
   if (table) block.qkv_bias = block.qk_norm = false;
@@ -76,7 +85,7 @@ std::int64_t sum_of_blocks(const Model& model) {
 std::int64_t idle_parameters(const Model& model) {
   std::int64_t sum = 0;
   for (const BlockRun& run : model.runs)
-    sum += run.count * (run.block.experts - run.block.experts_per_token) * (run.block.mlp == Mlp::swiglu ? 3 : 2) *
+    sum += run.count * (run.block.experts - run.block.experts_per_token) * (is_gated(run.block.mlp) ? 3 : 2) *
            run.block.hidden * run.block.ffn;
   return sum;
 }
@@ -111,10 +120,12 @@ std::int64_t parameter_count(const Block& block) {
 std::int64_t parameter_count(const Model& model) {
   std::int64_t sum = sum_of_blocks(model);
   for (const BlockRun& run : model.runs)
-    if (run.block.kind == BlockKind::head && run.block.tied) sum -= run.count * run.block.vocab * run.block.hidden;
+    if (run.block.kind == BlockKind::head && reads_table(run.block)) sum -= run.count * run.block.vocab * run.block.hidden;
   return sum;
 }
 
+// The copy of the embedding that multi-token prediction has counts: its matrix is as large as that of the head, which a
+// token goes through once more. Of a tied head, that is left out.
 std::int64_t mfu_parameter_count(const Model& model) { return sum_of_blocks(model) - idle_parameters(model); }
 
 std::int64_t active_parameter_count(const Model& model) { return parameter_count(model) - idle_parameters(model); }
@@ -124,10 +135,11 @@ bool has_experts(const Model& model) {
 }
 
 double mfu_flops_per_token(const Model& model) {
-  double attention = 0;  // 12·q·s for each layer
-  for (const BlockRun& run : model.runs)
-    if (run.block.kind == BlockKind::transformer)
-      attention += 12.0 * static_cast<double>(run.count * run.block.heads * run.block.head_dim * model.sequence);
+  double attention = 0;  // 12·q·s for each layer; half of it is of the width of values
+  for (const BlockRun& run : model.runs) {
+    const Block& block = run.block;
+    attention += 6.0 * static_cast<double>(run.count * block.heads * (block.head_dim + value_dim(block)) * model.sequence);
+  }
   return 6.0 * static_cast<double>(mfu_parameter_count(model)) + attention;
 }
 
@@ -148,6 +160,32 @@ Model llama(std::string name, const LlamaShape& shape) {
   features.rope_theta = shape.rope_theta;
   features.norm_epsilon = shape.norm_epsilon;
   return model_of(std::move(name), Family::llama, shape.layers, shape.sequence, features);
+}
+
+Model decoder(std::string name, Family family, std::int64_t sequence, const Block& features,
+              const std::vector<Block>& layers) {
+  Model model;
+  model.name = std::move(name);
+  model.family = family;
+  model.sequence = sequence;
+  model.runs = {{block_of(BlockKind::embedding, features), 1}};
+  for (const Block& layer : layers) {
+    const Block block = block_of(BlockKind::transformer, layer);
+    if (model.runs.back().block == block)
+      ++model.runs.back().count;
+    else
+      model.runs.push_back({block, 1});
+  }
+  Block head = block_of(BlockKind::head, features);
+  if (features.predicted_tokens > 0) {
+    const Block last = model.runs.back().block;
+    const Block plain = head;
+    head = last;
+    head.kind = BlockKind::head;
+    head.vocab = plain.vocab, head.tied = plain.tied, head.predicted_tokens = features.predicted_tokens;
+  }
+  model.runs.push_back({head, 1});
+  return model;
 }
 
 Model gpt(std::string name, const GptShape& shape) {

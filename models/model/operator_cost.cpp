@@ -132,25 +132,93 @@ void set_fork(Operator& op, const CostInput& in) {
   op.kernels = 0;
 }
 
-// Rotary: queries and keys are read and written once, in either direction. Norms of heads are norms of equally many
-// numbers, with a weight for queries and one for keys. They keep the projection's output beside what attention keeps.
+namespace {
+
+// Rotary positions: the turned heads are read and written once, in either direction.
+void turn(Operator& op, const CostInput& in, double numbers, int kernels) {
+  if (in.block.positions != Positions::rotary) return;
+  op.elementwise_forward_bytes += 2 * element(in) * numbers;
+  op.elementwise_backward_bytes += 2 * element(in) * numbers;
+  op.kernels += kernels;
+}
+
+}  // namespace
+
+// Norms of heads are norms of as many numbers, with a weight for queries and one for keys. They keep the projection's
+// output beside what attention keeps.
 void set_qkv(Operator& op, const CostInput& in) {
   const Block& block = in.block;
   const int t = in.shape.sharding.tensor;
-  set_linear(op, in, in.tokens.whole, (block.heads + 2 * block.kv_heads) * block.head_dim / t, block.hidden);
+  const std::int64_t values = block.kv_heads * value_dim(block);
+  set_linear(op, in, in.tokens.whole, ((block.heads + block.kv_heads) * block.head_dim + values) / t, block.hidden);
   keep_sharded_input(op, in);
   const double queries_keys = real(in.tokens.whole * (block.heads + block.kv_heads) * block.head_dim / t);
-  if (block.positions == Positions::rotary) {
-    op.elementwise_forward_bytes += 2 * element(in) * queries_keys;
-    op.elementwise_backward_bytes += 2 * element(in) * queries_keys;
-    op.kernels += 2;
-  }
+  turn(op, in, queries_keys, 2);
   if (!block.qk_norm) return;
   const NormCost each = norm_cost(in);
   op.elementwise_forward_bytes += each.forward_bytes * queries_keys;
   op.elementwise_backward_bytes += each.backward_bytes * queries_keys;
   op.saved_bytes += each.saved_bytes * queries_keys;
   op.kernels += 2 * each.kernels;
+}
+
+// Latent attention (DeepSeek-AI 2024, DeepSeek-V2, equations 9 to 19), d of head_dim's numbers without positions and r
+// turned ones:
+//
+//   q_down   h → q_latent, norm       kv_down  h → kv_latent + r, norm of the latent
+//   q_up     q_latent → a·(d + r)     kv_up    kv_latent → a·(d + v)
+//
+// Matrices of the latents are whole on every tensor rank, which has M' tokens of the input; those behind them are
+// divided by heads. Kept: the input once, each latent before and behind its norm. The keys' r turned numbers are copied
+// to every head of a key (read and written once more, as in Megatron-Core), so attention keeps keys of d + r.
+
+namespace {
+
+void norm_latent(Operator& op, const CostInput& in, std::int64_t width) {
+  const NormCost each = norm_cost(in);
+  const double numbers = real(in.tokens.sharded * width);
+  op.elementwise_forward_bytes += each.forward_bytes * numbers;
+  op.elementwise_backward_bytes += each.backward_bytes * numbers;
+  op.saved_bytes += each.saved_bytes * numbers;
+  op.kernels += each.kernels;
+}
+
+void keep_sharded(Operator& op, const CostInput& in, std::int64_t width) {
+  op.saved_bytes = (op.narrow ? input_bytes(*op.narrow) : element(in)) * real(in.tokens.sharded * width);
+}
+
+}  // namespace
+
+void set_query_latent(Operator& op, const CostInput& in) {
+  set_linear(op, in, in.tokens.sharded, in.block.q_latent, in.block.hidden);
+  norm_latent(op, in, in.block.q_latent);
+}
+
+void set_key_value_latent(Operator& op, const CostInput& in) {
+  set_linear(op, in, in.tokens.sharded, in.block.kv_latent + in.block.rope_head_dim, in.block.hidden);
+  if (in.block.q_latent > 0) op.saved_bytes = 0;  // the queries' latent keeps the same input
+  norm_latent(op, in, in.block.kv_latent);
+}
+
+void set_keys_values(Operator& op, const CostInput& in) {
+  const Block& block = in.block;
+  const std::int64_t heads = block.heads / in.shape.sharding.tensor, plain = block.head_dim - block.rope_head_dim;
+  set_linear(op, in, in.tokens.whole, heads * (plain + value_dim(block)), block.kv_latent);
+  keep_sharded(op, in, block.kv_latent);
+  turn(op, in, real(in.tokens.whole * block.rope_head_dim), 1);
+  const double keys = 2 * element(in) * real(in.tokens.whole * heads * block.head_dim);
+  op.elementwise_forward_bytes += keys;
+  op.elementwise_backward_bytes += keys;
+  op.kernels += 1;
+}
+
+// Without a latent, queries are projected from the input, which the keys' latent has kept.
+void set_queries(Operator& op, const CostInput& in) {
+  const Block& block = in.block;
+  const std::int64_t heads = block.heads / in.shape.sharding.tensor;
+  set_linear(op, in, in.tokens.whole, heads * block.head_dim, block.q_latent > 0 ? block.q_latent : block.hidden);
+  keep_sharded(op, in, block.q_latent);
+  turn(op, in, real(in.tokens.whole * heads * block.rope_head_dim), 1);
 }
 
 namespace {
@@ -185,9 +253,35 @@ void set_scores(Operator& op, const CostInput& in, double scores) {
 
 }  // namespace
 
-// Two products of 2·s·head_dim FLOPs per token, head and key. Flash kernels skip the masked half of a causal square. A
-// slice attends to the tokens before it wholly, and to half of its own square. Unfused kernels compute everything.
-// Backward has four products, and for flash a fifth that makes the scores again (Dao 2022: 2.5 × forward). The
+namespace {
+
+// ∫ min(x, window) dx from 0 to x: keys that the queries before position x see.
+double keys_before(double x, double window) {
+  return x <= window ? x * x / 2 : window * window / 2 + window * (x - window);
+}
+// The same in chunks of `window`, of which each query sees its own up to itself.
+double keys_in_chunks(double x, double window) {
+  const double whole = std::floor(x / window), rest = x - whole * window;
+  return (whole * window * window + rest * rest) / 2;
+}
+
+// Keys per query, mean, of a causal slice [before, before + sequence). The half of a position that is left out by
+// counting x rather than x + ½ is that of the plain causal half.
+double keys_seen(const CostInput& in) {
+  const double before = real(in.shape.before), length = real(in.shape.sequence), end = before + length;
+  const double window = in.block.window > 0 ? real(in.block.window) : end;
+  if (window >= end) return before + 0.5 * length;
+  const auto keys = in.block.window_chunks ? keys_in_chunks : keys_before;
+  return (keys(end, window) - keys(before, window)) / length;
+}
+
+}  // namespace
+
+// Two products of 2·s·head_dim FLOPs per token, head and key, the second of the width of values. Flash kernels skip the masked half of a causal square. A
+// slice attends to the tokens before it wholly, and to half of its own square; with a window, to no more than that many.
+// Unfused kernels compute everything.
+// Backward has four products, and for flash a fifth that makes the scores again (Dao 2022: 2.5 × forward). Three are of
+// the width of queries, two of that of values. A sink is one more number in a head's softmax, left out. The
 // log-sum-exp that flash keeps (4 bytes per token and head) is left out as in Fujii's formula.
 void set_attention(Operator& op, const CostInput& in) {
   const Block& block = in.block;
@@ -196,18 +290,20 @@ void set_attention(Operator& op, const CostInput& in) {
   const std::int64_t heads = block.heads / cut.tensor, kv_heads = block.kv_heads / cut.tensor;
   const std::int64_t keys = in.shape.before + in.shape.sequence;
   const double scores = real(in.tokens.whole) * real(heads) * real(keys);
-  const double seen = real(in.shape.before) + 0.5 * real(in.shape.sequence);  // keys per query of a causal slice, mean
-  op.m = in.tokens.whole, op.n = keys, op.k = block.head_dim;
+  const double of_keys = real(block.head_dim), of_values = real(value_dim(block));
+  op.m = in.tokens.whole, op.n = keys, op.k = block.head_dim, op.v = value_dim(block);
   op.heads = real(in.shape.micro_batch * heads), op.attention = in.shape.kernels;
-  op.forward_flops = 4.0 * scores * real(block.head_dim) * (flash && block.causal ? seen / real(keys) : 1.0);
-  op.input_grad_flops = (flash ? 2.5 : 2.0) * op.forward_flops;
+  const double computed = scores * (flash && block.causal ? keys_seen(in) / real(keys) : 1.0);
+  op.forward_flops = 2.0 * computed * (of_keys + of_values);
+  op.input_grad_flops = 2.0 * computed * ((flash ? 3.0 : 2.0) * of_keys + 2.0 * of_values);
 
   const double B = element(in);
   const double q = real(in.tokens.whole * heads * block.head_dim);
-  const double own_kv = 2 * real(in.tokens.whole * kv_heads * block.head_dim),
+  const double out = real(in.tokens.whole * heads * value_dim(block));
+  const double own_kv = real(in.tokens.whole * kv_heads * (block.head_dim + value_dim(block))),
                all_kv = own_kv * cut.context * real(keys) / real(in.shape.sequence);
-  op.forward_bytes = B * (2 * q + all_kv);       // q, k, v read; output written
-  op.backward_bytes = B * (4 * q + 2 * all_kv);  // q, output, its gradient, k, v read; three gradients written
+  op.forward_bytes = B * (q + out + all_kv);               // q, k, v read; output written
+  op.backward_bytes = B * (2 * q + 2 * out + 2 * all_kv);  // q, output, its gradient, k, v read; three gradients written
   op.saved_bytes = B * (q + own_kv);             // the gathered k, v are gathered again (Fujii's formula); earlier
                                                  // slices keep theirs
   if (!flash) set_scores(op, in, scores);
@@ -225,34 +321,37 @@ void set_ring_attention(Operator& op, const CostInput& in) {
   const Sharding& cut = in.shape.sharding;
   const std::int64_t heads = block.heads / cut.tensor, kv_heads = block.kv_heads / cut.tensor;
   const std::int64_t keys = in.shape.sequence / cut.context;
-  op.m = in.tokens.whole, op.n = keys, op.k = block.head_dim;
+  op.m = in.tokens.whole, op.n = keys, op.k = block.head_dim, op.v = value_dim(block);
   op.heads = real(in.shape.micro_batch * heads), op.attention = in.shape.kernels;
-  const double square = 4.0 * real(in.tokens.whole) * real(heads) * real(keys) * real(block.head_dim);
-  op.forward_flops = block.causal ? 0.5 * square : square;
-  op.input_grad_flops = 2.5 * op.forward_flops;
+  const double of_keys = real(block.head_dim), of_values = real(value_dim(block));
+  const double square = real(in.tokens.whole) * real(heads) * real(keys) * (block.causal ? 0.5 : 1.0);
+  op.forward_flops = 2.0 * square * (of_keys + of_values);
+  op.input_grad_flops = 2.0 * square * (3.0 * of_keys + 2.0 * of_values);
   const double B = element(in), F = summed(in);
   const double share = block.causal && op.round > 0 ? 0.75 : 1.0;  // half of q or half of k and v, in turn
   const double q = real(in.tokens.whole * heads * block.head_dim);
-  const double kv = 2 * real(in.tokens.whole * kv_heads * block.head_dim);
-  op.forward_bytes = B * share * (2 * q + kv);
-  op.backward_bytes = B * share * (4 * q + 2 * kv);
+  const double out = real(in.tokens.whole * heads * value_dim(block));
+  const double kv = real(in.tokens.whole * kv_heads * (block.head_dim + value_dim(block)));
+  op.forward_bytes = B * share * (q + out + kv);
+  op.backward_bytes = B * share * (2 * q + 2 * out + 2 * kv);
   if (op.round == 0) {
     op.saved_bytes = B * (q + kv);
     return;
   }
-  op.elementwise_forward_bytes = op.elementwise_backward_bytes = share * (B + 2 * F) * q;
+  op.elementwise_forward_bytes = share * (B + 2 * F) * out;
+  op.elementwise_backward_bytes = share * (B + 2 * F) * q;
   op.kernels = 2;
 }
 
 void set_out_projection(Operator& op, const CostInput& in) {
-  set_linear(op, in, in.tokens.whole, in.block.hidden, in.block.heads * in.block.head_dim / in.shape.sharding.tensor);
+  set_linear(op, in, in.tokens.whole, in.block.hidden, in.block.heads * value_dim(in.block) / in.shape.sharding.tensor);
 }
 
 // Both are read, the sum is written. Backward hands the gradient to both paths for free. The sum of the two gradients
-// where the sub-layer began (2 read, 1 written) is counted here, or by `fork` in post-norm blocks.
+// where the sub-layer began (2 read, 1 written) is counted here, or by `fork` in blocks that begin with it.
 void set_add(Operator& op, const CostInput& in) {
   op.forward_bytes = 3 * element(in) * residual_elements(in);
-  op.backward_bytes = in.block.post_norm ? 0.0 : op.forward_bytes;
+  op.backward_bytes = forks(in.block) ? 0.0 : op.forward_bytes;
 }
 
 namespace {
@@ -261,32 +360,52 @@ bool is_shared(const Operator& op) { return (op.writes & wire_shared) != 0; }
 // Columns of a tensor rank: of the shared experts, of an expert, of the MLP.
 std::int64_t mlp_columns(const Operator& op, const CostInput& in) {
   const Sharding& cut = in.shape.sharding;
-  if (is_shared(op)) return in.block.shared_ffn / cut.tensor;
+  if (is_shared(op) && in.block.parallel == Parallel::none) return in.block.shared_ffn / cut.tensor;
   return in.block.ffn / (in.block.experts > 0 ? expert_tensor_of(cut) : cut.tensor);
 }
 
 }  // namespace
 
 void set_up(Operator& op, const CostInput& in) {
-  const std::int64_t matrices = in.block.mlp == Mlp::swiglu ? 2 : 1;
+  const std::int64_t matrices = is_gated(in.block.mlp) ? 2 : 1;
   set_linear(op, in, in.tokens.whole, matrices * mlp_columns(op, in), in.block.hidden);
   keep_sharded_input(op, in);
 }
 
 // SwiGLU: silu (2), product (3); backward: product (3 + 3), silu (3). Keeps gate, up and silu(gate), the unfused form
-// of Fujii's 8f/h. GELU: 2, then 3; keeps its input.
+// of Fujii's 8f/h; GEGLU alike. GELU, ReLU and its square, which is one fused kernel: 2, then 3; keep their input.
 void set_activation(Operator& op, const CostInput& in) {
-  const bool swiglu = in.block.mlp == Mlp::swiglu;
+  const bool gated = is_gated(in.block.mlp);
   const std::int64_t rows = is_shared(op) ? in.tokens.whole : mlp_rows(in);
   const double column = real(rows * mlp_columns(op, in)) * element(in);
-  op.forward_bytes = (swiglu ? 5 : 2) * column;
-  op.backward_bytes = (swiglu ? 9 : 3) * column;
-  op.saved_bytes = (swiglu ? 3 : 1) * column;
-  op.kernels = swiglu ? 2 : 1;
+  op.forward_bytes = (gated ? 5 : 2) * column;
+  op.backward_bytes = (gated ? 9 : 3) * column;
+  op.saved_bytes = (gated ? 3 : 1) * column;
+  op.kernels = gated ? 2 : 1;
 }
 
 void set_down(Operator& op, const CostInput& in) {
   set_linear(op, in, in.tokens.whole, in.block.hidden, mlp_columns(op, in));
+}
+
+// Both are read, the sum is written. Backward hands the gradient to both. Two norms of the residual have one gradient
+// more to add (2 read, 1 written).
+void set_join(Operator& op, const CostInput& in) {
+  op.forward_bytes = 3 * element(in) * real(in.tokens.whole * in.block.hidden);
+  if (in.block.parallel == Parallel::two_norms) op.backward_bytes = 3 * element(in) * residual_elements(in);
+}
+
+// A norm each of the residual and of the embedding, a product of 2h → h with a matrix that is whole on every tensor
+// rank. Keeps the norms' inputs and results. Backward, the residual's gradient is added to that of the head (2 read, 1
+// written).
+void set_project(Operator& op, const CostInput& in) {
+  set_gemm(op, in, in.tokens.sharded, in.block.hidden, 2 * in.block.hidden);
+  const NormCost each = norm_cost(in);
+  const double numbers = 2 * residual_elements(in);
+  op.elementwise_forward_bytes += each.forward_bytes * numbers;
+  op.elementwise_backward_bytes += each.backward_bytes * numbers + 3 * element(in) * residual_elements(in);
+  op.saved_bytes += each.saved_bytes * numbers;
+  op.kernels += 2 * each.kernels;
 }
 
 // Dense h×h, gelu (2, then 3), fused norm (2, then 3); keeps the input of each.
@@ -394,7 +513,7 @@ void set_route(Operator& op, const CostInput& in) {
 }
 
 void set_expert_up(Operator& op, const CostInput& in) {
-  const std::int64_t matrices = in.block.mlp == Mlp::swiglu ? 2 : 1;
+  const std::int64_t matrices = is_gated(in.block.mlp) ? 2 : 1;
   set_products(op, in, matrices * in.block.ffn / expert_tensor_of(in.shape.sharding), in.block.hidden);
   sort_arrivals(op, in);
 }

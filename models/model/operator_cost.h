@@ -28,6 +28,9 @@ struct CostInput {
   double load = 1;  // of the rank with the most rows for its experts (routing.h)
 };
 
+// True if a sub-layer begins with the residual itself, and a norm comes later.
+constexpr bool forks(const Block& block) { return block.post_norm || block.norms == NormPlace::result; }
+
 // Rows of the MLP, M; of the experts, M·k with k experts per token; where they are dispatched, those of this rank's own
 // experts: M'·k times the ranks that cut each expert, times its load.
 std::int64_t mlp_rows(const CostInput& in);
@@ -40,6 +43,10 @@ void set_add_positions(Operator& op, const CostInput& in);
 void set_norm(Operator& op, const CostInput& in);
 void set_fork(Operator& op, const CostInput& in);
 void set_qkv(Operator& op, const CostInput& in);
+void set_query_latent(Operator& op, const CostInput& in);
+void set_key_value_latent(Operator& op, const CostInput& in);
+void set_queries(Operator& op, const CostInput& in);
+void set_keys_values(Operator& op, const CostInput& in);
 void set_attention(Operator& op, const CostInput& in);
 void set_ring_attention(Operator& op, const CostInput& in);  // of round op.round
 void set_out_projection(Operator& op, const CostInput& in);
@@ -52,6 +59,8 @@ void set_expert_up(Operator& op, const CostInput& in);
 void set_expert_down(Operator& op, const CostInput& in);
 void set_share(Operator& op, const CostInput& in);
 void set_combine(Operator& op, const CostInput& in);
+void set_join(Operator& op, const CostInput& in);
+void set_project(Operator& op, const CostInput& in);
 void set_head_transform(Operator& op, const CostInput& in);
 void set_logits(Operator& op, const CostInput& in);
 void set_loss(Operator& op, const CostInput& in);

@@ -66,10 +66,13 @@ class BlockWriter {
 
   // Before a column-parallel projection, because every tensor rank needs the whole sequence.
   void enter_tensor(const char* gather, const char* reduce, Wires wire = wire_branch) {
+    enter_tensor_with(hidden_numbers(), gather, reduce, wire);
+  }
+  void enter_tensor_with(double numbers, const char* gather, const char* reduce, Wires wire = wire_branch) {
     if (!tensor()) return;
     const bool sp = sequence_parallel();
     communicate(sp ? gather : reduce, Axis::tensor, wire, sp ? Collective::all_gather : Collective::none,
-                sp ? Collective::reduce_scatter : Collective::all_reduce, hidden_numbers());
+                sp ? Collective::reduce_scatter : Collective::all_reduce, numbers);
   }
 
   // After a row-parallel projection (or a vocabulary shard of the embedding): the sum over the tensor ranks.
@@ -87,25 +90,53 @@ class BlockWriter {
     leave_tensor("rs_embed", "ar_embed", wire_residual);
     if (in_.block.positions == Positions::learned)
       compute(OpKind::add_positions, "positions", wire_residual, wire_residual, set_add_positions);
-    if (in_.block.post_norm) compute(OpKind::norm, "norm0", wire_residual, wire_residual, set_norm);
+    if (in_.block.post_norm || in_.block.embedding_norm)
+      compute(OpKind::norm, "norm0", wire_residual, wire_residual, set_norm);
   }
 
   void begin_sublayer(const char* norm, const char* fork) {
-    if (in_.block.post_norm)
+    if (forks(in_.block))
       compute(OpKind::fork, fork, wire_residual, wire_branch, set_fork);
     else
       compute(OpKind::norm, norm, wire_residual, wire_branch, set_norm);
   }
 
-  void end_sublayer(const char* add, const char* norm) {
+  void end_sublayer(const char* add, const char* norm, const char* result_norm) {
+    if (in_.block.norms != NormPlace::input)
+      compute(OpKind::norm, result_norm, wire_branch, wire_branch, set_norm);
     compute(OpKind::add, add, wire_residual | wire_branch, wire_residual, set_add);
     if (in_.block.post_norm) compute(OpKind::norm, norm, wire_residual, wire_residual, set_norm);
   }
 
+  // Queries, keys and values of this tensor rank's heads, from what the sub-layer reads.
+  void project_heads(Wires projected) {
+    if (!is_latent(in_.block)) {
+      compute(OpKind::qkv, "qkv", wire_branch, projected, set_qkv);
+      return;
+    }
+    if (in_.block.q_latent > 0) compute(OpKind::compress, "q_down", wire_branch, wire_branch, set_query_latent);
+    compute(OpKind::compress, "kv_down", wire_branch, wire_branch, set_key_value_latent);
+    enter_tensor_with(latent_numbers(), "ag1", "ar1");
+    compute(OpKind::expand, "kv_up", wire_branch, projected, set_keys_values);
+    compute(OpKind::expand, "q_up", wire_branch, wire_branch, set_queries);
+  }
+
+  // What is gathered in place of the input: both latents and the keys' turned numbers. Queries without a latent need the
+  // input too.
+  double latent_numbers() const {
+    const Block& block = in_.block;
+    const std::int64_t queries = block.q_latent > 0 ? block.q_latent : block.hidden;
+    return static_cast<double>(in_.tokens.whole * (queries + block.kv_latent + block.rope_head_dim));
+  }
+
   void attention() {
+    if (!is_latent(in_.block)) enter_tensor("ag1", "ar1");
+    attention_of_gathered();
+  }
+  void attention_of_gathered() {
     if (context() && in_.shape.sharding.exchange == ContextExchange::ring) return attention_around_ring();
     const Wires projected = context() ? wire_branch | wire_kv : wire_branch;
-    compute(OpKind::qkv, "qkv", wire_branch, projected, set_qkv);
+    project_heads(projected);
     if (context()) {
       communicate("ag_kv", Axis::context, wire_kv, Collective::all_gather, Collective::reduce_scatter,
                   key_value_numbers() * in_.shape.sharding.context);
@@ -116,12 +147,12 @@ class BlockWriter {
 
   // Numbers in the keys and values of this rank's tokens.
   double key_value_numbers() const {
-    return static_cast<double>(in_.tokens.whole * 2 * in_.block.kv_heads / in_.shape.sharding.tensor *
-                               in_.block.head_dim);
+    return static_cast<double>(in_.tokens.whole * in_.block.kv_heads / in_.shape.sharding.tensor *
+                               (in_.block.head_dim + value_dim(in_.block)));
   }
 
   void attention_around_ring() {
-    compute(OpKind::qkv, "qkv", wire_branch, wire_branch | wire_kv, set_qkv);
+    project_heads(wire_branch | wire_kv);
     // Backward, the gradient that came home is added to the own round's: two are read and one is written.
     list_.back().elementwise_backward_bytes += 3 * key_value_numbers() * bytes_of(in_.shape.dtype);
     for (int round = 0; round < in_.shape.sharding.context; ++round) {
@@ -136,11 +167,11 @@ class BlockWriter {
   }
 
   void transformer() {
+    if (in_.block.parallel != Parallel::none) return side_by_side();
     begin_sublayer("norm1", "fork1");
-    enter_tensor("ag1", "ar1");
     attention();
     leave_tensor("rs1", "ar2", wire_branch);
-    end_sublayer("add1", "norm1");
+    end_sublayer("add1", "norm1", "result_norm1");
     begin_sublayer("norm2", "fork2");
     if (in_.block.experts > 0 && dispatches()) {
       dispatched_experts();
@@ -152,7 +183,25 @@ class BlockWriter {
         mlp("mlp", "act", "down", wire_branch, set_up, set_down);
       leave_tensor("rs2", "ar4", wire_branch);
     }
-    end_sublayer("add2", "norm2");
+    end_sublayer("add2", "norm2", "result_norm2");
+  }
+
+  void side_by_side() {
+    const bool two_norms = in_.block.parallel == Parallel::two_norms;
+    compute(OpKind::norm, "norm1", wire_residual, wire_branch, set_norm);
+    if (two_norms) {
+      compute(OpKind::norm, "norm2", wire_residual, wire_shared, set_norm);
+      enter_tensor("ag2", "ar3", wire_shared);
+      attention();
+    } else {
+      enter_tensor("ag1", "ar1");
+      compute(OpKind::share, "share", wire_branch, wire_shared, set_share);
+      attention_of_gathered();
+    }
+    mlp("mlp", "act", "down", wire_shared, set_up, set_down);
+    compute(OpKind::join, "join", wire_branch | wire_shared, wire_branch, set_join);
+    leave_tensor("rs1", "ar2", wire_branch);
+    end_sublayer("add1", "norm1", "result_norm1");
   }
 
   void mlp(const char* up, const char* act, const char* down, Wires wire, SetCost set_up_cost, SetCost set_down_cost) {
@@ -215,15 +264,34 @@ class BlockWriter {
   }
 
   void head() {
-    begin_sublayer("norm_f", "fork_f");
+    if (in_.block.post_norm)
+      compute(OpKind::fork, "fork_f", wire_residual, wire_branch, set_fork);
+    else
+      compute(OpKind::norm, "norm_f", wire_residual, wire_branch, set_norm);
     if (in_.block.post_norm) compute(OpKind::head_transform, "transform", wire_branch, wire_branch, set_head_transform);
-    enter_tensor("ag_head", "ar_head");
+    tokens_and_loss("ag_head", "ar_head", "head", "ag_loss", "loss", 0);
+    if (in_.block.predicted_tokens > 0) prediction();
+  }
+
+  void tokens_and_loss(const char* gather, const char* reduce, const char* logits, const char* gather_loss,
+                       const char* loss, Wires losses) {
+    enter_tensor(gather, reduce);
     const Wires statistics = tensor() ? wire_statistics : 0;
-    compute(OpKind::logits, "head", wire_branch, wire_branch | statistics, set_logits);
+    compute(OpKind::logits, logits, wire_branch, wire_branch | statistics, set_logits);
     if (tensor())  // maximum, sum of exponentials and target logit per token, from every vocabulary shard
-      communicate("ag_loss", Axis::tensor, wire_statistics, Collective::all_gather, Collective::none,
+      communicate(gather_loss, Axis::tensor, wire_statistics, Collective::all_gather, Collective::none,
                   3.0 * static_cast<double>(in_.tokens.whole * in_.shape.sharding.tensor));
-    compute(OpKind::loss, "loss", wire_branch | statistics, wire_loss, set_loss);
+    compute(OpKind::loss, loss, wire_branch | statistics | losses, wire_loss, set_loss);
+  }
+
+  // The module reads the last layer's result and the embedding of the token that was predicted.
+  void prediction() {
+    compute(OpKind::embed, "embed_m", 0, wire_branch, set_embed);
+    leave_tensor("rs_embed_m", "ar_embed_m", wire_branch);
+    compute(OpKind::project, "project_m", wire_residual | wire_branch, wire_residual, set_project);
+    transformer();
+    compute(OpKind::norm, "norm_m", wire_residual, wire_branch, set_norm);
+    tokens_and_loss("ag_head_m", "ar_head_m", "head_m", "ag_loss_m", "loss_m", wire_loss);
   }
 
   std::vector<Operator>& list_;
@@ -240,7 +308,12 @@ void require_multiple(const Model& model, const char* what, std::int64_t size, i
 
 void check_divisible(const Model& model, const Block& block, const Sharding& cut) {
   const int tensor = cut.tensor;
-  if (block.kind == BlockKind::transformer) {
+  if (block.kind != BlockKind::transformer) require_multiple(model, "vocab", block.vocab, tensor);
+  if (block.kind == BlockKind::transformer || block.predicted_tokens > 0) {
+    if (tensor > 1 && block.qk_norm && block.qk_norm_over == QkNorm::all)
+      throw std::invalid_argument("model " + model.name +
+                                  ": its norms of queries and keys go over all heads, which tensor = " +
+                                  std::to_string(tensor) + " divides among ranks; choose tensor 1");
     require_multiple(model, "heads", block.heads, tensor);
     require_multiple(model, "kv_heads", block.kv_heads, tensor);
     if (block.experts == 0) return require_multiple(model, "ffn", block.ffn, tensor);
@@ -250,8 +323,6 @@ void check_divisible(const Model& model, const Block& block, const Sharding& cut
       throw std::invalid_argument("model " + model.name + ": experts = " + std::to_string(block.experts) +
                                   " cannot be divided among expert = " + std::to_string(cut.expert) +
                                   " ranks; choose an expert degree that divides them");
-  } else {
-    require_multiple(model, "vocab", block.vocab, tensor);
   }
 }
 
@@ -305,6 +376,10 @@ const char* name_of(OpKind kind) {
       return "fork";
     case OpKind::qkv:
       return "qkv";
+    case OpKind::compress:
+      return "compress";
+    case OpKind::expand:
+      return "expand";
     case OpKind::attention:
       return "attention";
     case OpKind::ring_attention:
@@ -323,6 +398,10 @@ const char* name_of(OpKind kind) {
       return "down";
     case OpKind::share:
       return "share";
+    case OpKind::join:
+      return "join";
+    case OpKind::project:
+      return "project";
     case OpKind::combine:
       return "combine";
     case OpKind::head_transform:

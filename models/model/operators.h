@@ -23,6 +23,17 @@
 //
 // The shared experts stand behind the dispatch in the list, so that they run while rows travel.
 //
+// Latent attention has five projections. Its latents are made of the tokens that sequence parallelism leaves a rank, by
+// replicated matrices, and gathered instead of the tokens:
+//
+//   norm1 ─ q_down ─ kv_down ─ [ag1] ─ kv_up ─ q_up ─ attention ─ out
+//
+// Where attention and MLP stand side by side, the MLP is on wire_shared, and both results are added before the sum over
+// tensor ranks:
+//
+//   norm1 ─┬ qkv ─ attention ─ out ───┬ join ─ [rs1] ─ add1
+//          └ share ─ up ─ act ─ down ─┘
+//
 // Operators read and write wires. A communication operator ([ag], [rs], ...) changes one wire and names two
 // collectives: that of the forward pass and its dual of the backward pass. The lowering (schedules/lower) cuts an
 // action at every communication operator. What lies between two cuts is a segment, the unit of compute in the task
@@ -55,7 +66,7 @@ enum Wire : std::uint8_t {
   wire_loss = 16,       // scalar: sum of token losses / global tokens
   wire_attended = 32,   // between rounds of a ring: output and log-sum-exp so far; backwards, gradient of q
   wire_gates = 64,      // the weight of each token's experts, fp32: b·s/(c[·t]) × k
-  wire_shared = 128,    // the shared experts' present value
+  wire_shared = 128,    // the present value of the shared experts, or of an MLP beside attention
 };
 using Wires = std::uint8_t;
 constexpr int wire_kinds = 8;
@@ -66,6 +77,8 @@ enum class OpKind : std::uint8_t {
   norm,            // RMSNorm or LayerNorm
   fork,            // branch = residual; post-norm blocks start a sub-layer with it
   qkv,             // packed projection, norms of heads and rotary included
+  compress,        // latent attention: queries, or keys and values, to their latent, its norm included
+  expand,          // latent attention: from a latent to heads, rotary included
   attention,       // softmax(q·kᵀ)·v
   ring_attention,  // one round: this rank's queries on the present block of keys and values
   out_projection,
@@ -74,7 +87,9 @@ enum class OpKind : std::uint8_t {
   up,          // packed gate and up (SwiGLU) or up (GELU); of all experts at once
   activation,  // silu(gate)·up, or gelu
   down,
-  share,           // wire_shared = branch: the input of the shared experts
+  share,           // wire_shared = branch: the input of the shared experts, or of an MLP beside attention
+  join,            // branch += wire_shared: attention's result and that of the MLP beside it
+  project,         // multi-token prediction: norms of the residual and the next token's embedding, and 2h → h
   combine,         // experts: the weighted sum of a token's rows, and of the shared experts' result
   head_transform,  // BERT's masked-LM dense + gelu + norm
   logits,          // vocabulary projection; also makes the local statistics
@@ -143,7 +158,8 @@ struct Operator {
       n = 0,
       k = 0;        // the GEMM's shape (0: no GEMM), of all experts' rows if grouped; attention: tokens, keys, head_dim
   int kernels = 1;  // launches of one forward
-  double heads = 0;  // attention: of queries, of this rank and all sequences of the micro-batch
+  std::int64_t v = 0;  // attention: width of a head's values
+  double heads = 0;    // attention: of queries, of this rank and all sequences of the micro-batch
   Kernels attention = Kernels::flash2_rmsnorm;  // attention: its kernel
   double logits = 0;                            // loss: numbers of this rank's vocabulary shard
   double rows = 0;                              // route: of this rank's tokens, one for each expert of theirs

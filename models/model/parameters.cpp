@@ -37,10 +37,45 @@ void add_norm(std::vector<Parameter>& list, const Block& block, const std::strin
   if (block.norm == Norm::layer) list.push_back(vector_of(name + ".bias", block.hidden, 0.0));
 }
 
-Parameter head_norm(std::string name, const Block& block) {
-  Parameter parameter = vector_of(std::move(name), block.head_dim, 1.0);
-  parameter.partial = true;
-  return parameter;
+// Norms of all heads at once are on one tensor rank (operators.cpp), so none has a part of their gradient.
+void add_qk_norms(std::vector<Parameter>& list, const Block& block, const std::string& prefix) {
+  if (!block.qk_norm || block.qk_norm_over == QkNorm::unweighted) return;
+  const bool all = block.qk_norm_over == QkNorm::all;
+  const auto add = [&](const char* name, std::int64_t heads) {
+    list.push_back(vector_of(prefix + name, all ? heads * block.head_dim : block.head_dim, 1.0));
+    list.back().partial = !all;
+  };
+  add("attention.q_norm.weight", block.heads);
+  add("attention.k_norm.weight", block.kv_heads);
+}
+
+double residual_std(std::int64_t layers) { return base_std / std::sqrt(2.0 * static_cast<double>(layers)); }
+
+// Latents: their norms and their replicated matrices.
+void add_latents(std::vector<Parameter>& list, const Block& block, const std::string& prefix) {
+  const std::string name = prefix + "attention.";
+  if (block.q_latent > 0) list.push_back(vector_of(name + "q_latent_norm.weight", block.q_latent, 1.0));
+  list.push_back(vector_of(name + "kv_latent_norm.weight", block.kv_latent, 1.0));
+  if (block.q_latent > 0) list.push_back(matrix(name + "q_down.weight", block.q_latent, block.hidden, -1));
+  list.push_back(matrix(name + "kv_down.weight", block.kv_latent + block.rope_head_dim, block.hidden, -1));
+}
+
+// What is divided by heads, but for the output projection.
+void add_heads(std::vector<Parameter>& list, const Block& block, const std::string& prefix) {
+  const std::int64_t q = block.heads * block.head_dim, k = block.kv_heads * block.head_dim;
+  const std::int64_t v = block.kv_heads * value_dim(block);
+  const std::string name = prefix + "attention.";
+  if (is_latent(block)) {
+    const std::int64_t plain = block.heads * (block.head_dim - block.rope_head_dim);
+    const std::int64_t from = block.q_latent > 0 ? block.q_latent : block.hidden;
+    list.push_back(matrix(name + "q_up.weight", q, from, 0));
+    list.push_back(matrix(name + "kv_up.weight", plain + v, block.kv_latent, 0, {plain, v}));
+  } else {
+    const std::vector<std::int64_t> parts{q, k, v};
+    list.push_back(matrix(name + "qkv.weight", q + k + v, block.hidden, 0, parts));
+    if (has_qkv_bias(block)) list.push_back(vector_of(name + "qkv.bias", q + k + v, 0.0, 0, parts));
+  }
+  if (block.sinks) list.push_back(vector_of(name + "sinks", block.heads, 0.0, 0));
 }
 
 std::vector<Parameter> embedding_parameters(const Block& block, const std::string& prefix) {
@@ -49,55 +84,75 @@ std::vector<Parameter> embedding_parameters(const Block& block, const std::strin
   if (block.positions == Positions::learned)
     list.push_back(matrix(name + ".positions", block.max_positions, block.hidden, -1));
   if (block.token_types > 0) list.push_back(matrix(name + ".token_types", block.token_types, block.hidden, -1));
-  if (block.post_norm) add_norm(list, block, name + ".norm");
+  if (block.post_norm || block.embedding_norm) add_norm(list, block, name + ".norm");
   list.push_back(matrix(name + ".weight", block.vocab, block.hidden, 0));
   return list;
 }
 
 std::vector<Parameter> transformer_parameters(const Block& block, const std::string& prefix, std::int64_t layers) {
-  const std::int64_t q = block.heads * block.head_dim, kv = block.kv_heads * block.head_dim;
-  const std::vector<std::int64_t> qkv{q, kv, kv};
   const std::int64_t experts = std::max<std::int64_t>(1, block.experts);
   // With experts: gate and up of the first, gate and up of the second, ...; their down matrices one below the other.
-  const std::vector<std::int64_t> up(experts * (block.mlp == Mlp::swiglu ? 2 : 1), block.ffn);
+  const std::vector<std::int64_t> up(experts * (is_gated(block.mlp) ? 2 : 1), block.ffn);
 
   std::vector<Parameter> list;
-  if (block.qk_norm) {
-    list.push_back(head_norm(prefix + "attention.q_norm.weight", block));
-    list.push_back(head_norm(prefix + "attention.k_norm.weight", block));
-  }
+  add_qk_norms(list, block, prefix);
   if (block.experts > 0) {
     list.push_back(matrix(prefix + "mlp.router.weight", block.experts, block.hidden, -1));
     list.back().partial = true;
+    if (has_mlp_bias(block)) {
+      list.push_back(vector_of(prefix + "mlp.router.bias", block.experts, 0.0));
+      list.back().partial = true;
+    }
   }
-  add_norm(list, block, prefix + "norm1");
-  add_norm(list, block, prefix + "norm2");
-  if (block.bias) {
-    list.push_back(vector_of(prefix + "attention.out.bias", block.hidden, 0.0));
-    list.push_back(vector_of(prefix + "mlp.down.bias", block.hidden, 0.0));
+  if (block.norms != NormPlace::result) {
+    add_norm(list, block, prefix + "norm1");
+    if (block.parallel != Parallel::one_norm) add_norm(list, block, prefix + "norm2");
   }
-  list.push_back(matrix(prefix + "attention.qkv.weight", q + 2 * kv, block.hidden, 0, qkv));
-  if (block.bias || block.qkv_bias) list.push_back(vector_of(prefix + "attention.qkv.bias", q + 2 * kv, 0.0, 0, qkv));
-  Parameter out = matrix(prefix + "attention.out.weight", block.hidden, q, 1);
-  out.init_std = base_std / std::sqrt(2.0 * static_cast<double>(layers));
+  if (block.norms != NormPlace::input) {
+    add_norm(list, block, prefix + "result_norm1");
+    if (block.parallel == Parallel::none) add_norm(list, block, prefix + "result_norm2");
+  }
+  if (has_out_bias(block)) list.push_back(vector_of(prefix + "attention.out.bias", block.hidden, 0.0));
+  if (has_mlp_bias(block) && (block.experts == 0 || block.shared_ffn > 0))
+    list.push_back(vector_of(prefix + (block.experts == 0 ? "mlp.down.bias" : "mlp.shared.down.bias"), block.hidden, 0.0));
+  if (is_latent(block)) add_latents(list, block, prefix);
+  add_heads(list, block, prefix);
+  Parameter out = matrix(prefix + "attention.out.weight", block.hidden, block.heads * value_dim(block), 1);
+  out.init_std = residual_std(layers);
   list.push_back(std::move(out));
   const auto add_mlp = [&](const std::string& name, const std::vector<std::int64_t>& parts, std::int64_t down_rows) {
     const std::int64_t width = parts.front(), rows = static_cast<std::int64_t>(parts.size()) * width;
     list.push_back(matrix(name + "up.weight", rows, block.hidden, 0, parts));
-    if (block.bias) list.push_back(vector_of(name + "up.bias", rows, 0.0, 0, parts));
+    if (has_mlp_bias(block)) list.push_back(vector_of(name + "up.bias", rows, 0.0, 0, parts));
     list.push_back(matrix(name + "down.weight", down_rows, width, 1));
-    list.back().init_std = base_std / std::sqrt(2.0 * static_cast<double>(layers));
+    list.back().init_std = residual_std(layers);
   };
   if (block.shared_ffn > 0)
-    add_mlp(prefix + "mlp.shared.", std::vector<std::int64_t>(block.mlp == Mlp::swiglu ? 2 : 1, block.shared_ffn),
+    add_mlp(prefix + "mlp.shared.", std::vector<std::int64_t>(is_gated(block.mlp) ? 2 : 1, block.shared_ffn),
             block.hidden);
   const std::size_t dense = list.size();
   add_mlp(prefix + "mlp.", up, experts * block.hidden);
+  // A row of each expert; on every rank that cuts the expert, like its router.
+  if (block.experts > 0 && has_mlp_bias(block))
+    list.push_back(vector_of(prefix + "mlp.down.bias", block.experts * block.hidden, 0.0));
   for (std::size_t i = dense; i < list.size() && block.experts > 0; ++i) list[i].experts = block.experts;
   return list;
 }
 
-std::vector<Parameter> head_parameters(const Block& block, const std::string& prefix) {
+// Two norms, a projection of both, a layer, a norm; and the embedding's matrix, unless the head has it.
+void add_prediction(std::vector<Parameter>& list, const Block& block, std::int64_t layers) {
+  const std::string name = "prediction.";
+  add_norm(list, block, name + "embedding_norm");
+  add_norm(list, block, name + "residual_norm");
+  add_norm(list, block, name + "norm");
+  list.push_back(matrix(name + "project.weight", block.hidden, 2 * block.hidden, -1));
+  for (Parameter& parameter : transformer_parameters(block, name, layers)) list.push_back(std::move(parameter));
+  if (block.tied) return;
+  list.push_back(matrix(name + "embedding.weight", block.vocab, block.hidden, 0));
+  list.back().same_as = "embedding.weight";
+}
+
+std::vector<Parameter> head_parameters(const Block& block, const std::string& prefix, std::int64_t layers) {
   std::vector<Parameter> list;
   const std::string name = prefix + "head";
   if (block.post_norm) {  // BERT's masked-LM transform: dense, gelu, norm
@@ -107,7 +162,13 @@ std::vector<Parameter> head_parameters(const Block& block, const std::string& pr
   add_norm(list, block, name + ".norm");
   list.push_back(matrix(name + ".weight", block.vocab, block.hidden, 0));
   if (block.tied) list.back().same_as = "embedding.weight";
-  if (block.bias) list.push_back(vector_of(name + ".bias", block.vocab, 0.0, 0));
+  if (block.bias && block.predicted_tokens == 0) list.push_back(vector_of(name + ".bias", block.vocab, 0.0, 0));
+  if (block.predicted_tokens == 0) return list;
+  add_prediction(list, block, layers);
+  std::stable_sort(list.begin(), list.end(), [](const Parameter& a, const Parameter& b) {
+    const auto place = [](const Parameter& p) { return p.experts > 0 ? 3 : p.partial ? 0 : p.shard_dim < 0 ? 1 : 2; };
+    return place(a) < place(b);
+  });
   return list;
 }
 
@@ -128,7 +189,7 @@ std::vector<Parameter> parameters_of(const Block& block, const std::string& pref
     case BlockKind::transformer:
       return transformer_parameters(block, prefix, layers);
     case BlockKind::head:
-      return head_parameters(block, prefix);
+      return head_parameters(block, prefix, layers);
   }
   return {};
 }
@@ -220,6 +281,12 @@ std::map<std::string, std::string> settings_without_shape(const Model& model) {
     say("kv_heads", static_cast<double>(block.kv_heads));
     say("head_dim", static_cast<double>(block.head_dim));
     if (block.experts > 0) say("experts_per_token", static_cast<double>(block.experts_per_token));
+    if (block.rope_head_dim > 0) say("rope_head_dim", static_cast<double>(block.rope_head_dim));
+    if (block.window > 0) say("window", static_cast<double>(block.window));
+    if (block.window_chunks) say("window_chunks", 1);
+    if (block.qk_norm && block.qk_norm_over == QkNorm::unweighted) say("unweighted_qk_norm", 1);
+    if (block.mlp != Mlp::swiglu && block.mlp != Mlp::gelu) say(name_in(mlp_names, block.mlp), 1);
+    if (block.positions == Positions::alibi) say("alibi", 1);
     say("causal", block.causal ? 1 : 0);
     say("post_norm", block.post_norm ? 1 : 0);
     say("norm_epsilon", block.norm_epsilon);

@@ -65,7 +65,7 @@ std::vector<KfacLinear> kfac_linears(const Block& block) {
                                   {"k", "attention input", block.hidden, kv, qkv, q},
                                   {"v", "attention input", block.hidden, kv, qkv, q + kv},
                                   {"out", "attention output", q, block.hidden, "attention.out.weight", 0}};
-  const bool gated = block.mlp == Mlp::swiglu;
+  const bool gated = is_gated(block.mlp);
   if (gated) linears.push_back({"gate", "mlp input", block.hidden, block.ffn, mlp_up, 0});
   linears.push_back({"up", "mlp input", block.hidden, block.ffn, mlp_up, gated ? block.ffn : 0});
   linears.push_back({"down", "mlp inner", block.ffn, block.hidden, "mlp.down.weight", 0});

@@ -66,7 +66,7 @@ StepEstimator::Parts::Parts(Step given, const Cluster& on)
     first_block.push_back(block);
     block += static_cast<int>(run.count);
   }
-  tied = base.model->runs.back().block.tied;
+  tied = reads_table(base.model->runs.back().block);
 }
 
 StepEstimator::Parts::ShapeKey StepEstimator::Parts::shape_key(const Step& step, int group) {
@@ -81,9 +81,14 @@ const std::vector<BlockPrice>& StepEstimator::Parts::prices_of(const Step& step,
   std::vector<BlockPrice> list;
   WorkShape shape = work_shape(step);
   shape.routing = {};  // balanced routing is no slower in any layer
-  for (const int block : first_block)
-    list.push_back(
-        block_price(base.model, block, shape, step.recompute, cluster.groups[group].machine, base.overlap_tensor));
+  const std::vector<BlockRun>& runs = base.model->runs;
+  for (std::size_t run = 0; run < runs.size(); ++run) {
+    std::size_t like = 0;  // layers that alternate are many runs of few blocks
+    while (runs[like].block != runs[run].block) ++like;
+    list.push_back(like < run ? list[like]
+                              : block_price(base.model, first_block[run], shape, step.recompute,
+                                            cluster.groups[group].machine, base.overlap_tensor));
+  }
   return prices.emplace(key, std::move(list)).first->second;
 }
 

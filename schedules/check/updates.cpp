@@ -212,7 +212,7 @@ class UpdateCheck {
     require(WorkKind::grad_reduce, layout.data * layout.context * graph_.placement.copies > 1,
             "over the data and context group");
     require(WorkKind::norm_grad_reduce, tensor_sums_[block], "of replicated weights over the tensor group");
-    require(WorkKind::tied_grad_reduce, blocks_.back().tied && is_end && !shares_table_, "between embedding and head");
+    require(WorkKind::tied_grad_reduce, reads_table(blocks_.back()) && is_end && !shares_table_, "between embedding and head");
     check_worker_norms(at, block, place);
     check_waits(rank, at);
   }

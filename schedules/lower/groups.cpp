@@ -3,7 +3,7 @@
 namespace slipway::schedules {
 
 Groups::Needs Groups::needs_of(const Step& step) {
-  return {blocks_of(step.model).back().tied, joins_all_ranks(step), dispatches_tokens(step),
+  return {reads_table(blocks_of(step.model).back()), joins_all_ranks(step), dispatches_tokens(step),
           token_traffic(step.model, step.layout.dispatcher)};
 }
 

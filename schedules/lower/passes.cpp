@@ -187,8 +187,8 @@ double ActionLowering::bytes_of_cache(const Segment& s) const {
     const Operator& op = operators_[i];
     if (op.kind != OpKind::attention) continue;
     const Block& block = state_.blocks[op.block];
-    numbers += 2.0 * static_cast<double>(shape.micro_batch * action_.slice * shape.sequence *
-                                         (block.kv_heads / shape.sharding.tensor) * block.head_dim);
+    numbers += static_cast<double>(shape.micro_batch * action_.slice * shape.sequence *
+                                   (block.kv_heads / shape.sharding.tensor) * (block.head_dim + value_dim(block)));
   }
   return numbers * bytes_of(shape.dtype);
 }

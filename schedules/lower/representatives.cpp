@@ -296,7 +296,7 @@ JoinedRanks joined_ranks(const Step& step) {
   joined.experts = dispatches_tokens(step);
   const ScheduleShape shape = schedule_shape(step);
   joined.copies = shape.copies;
-  const bool tied = blocks_of(step.model).back().tied;
+  const bool tied = reads_table(blocks_of(step.model).back());
   const bool rings = tied && layout.zero >= 2 && layout.data * layout.context > 1;
   if (!rings && shape.copies == 1) return joined;
   const ActionLists actions = action_lists(step);

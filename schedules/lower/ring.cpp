@@ -61,13 +61,14 @@ void ActionLowering::shift(const RingMessage& message, std::vector<BufferId>& ar
 
 namespace {
 
-double query_numbers(const TaskGraph& graph, const Operator& op, const Block& block) {
-  return static_cast<double>(op.m) * static_cast<double>(block.heads / graph.shape().sharding.tensor * block.head_dim);
+// `width`: of a head.
+double numbers_of_heads(const TaskGraph& graph, const Operator& op, const Block& block, std::int64_t width) {
+  return static_cast<double>(op.m) * static_cast<double>(block.heads / graph.shape().sharding.tensor * width);
 }
 
 // Bytes of the output so far, or of the queries' gradient so far, in the format of sums.
-double running_bytes(const TaskGraph& graph, const Operator& op, const Block& block) {
-  return std::max(4, bytes_of(op.dtype)) * query_numbers(graph, op, block);
+double running_bytes(const TaskGraph& graph, const Operator& op, const Block& block, std::int64_t width) {
+  return std::max(4, bytes_of(op.dtype)) * numbers_of_heads(graph, op, block, width);
 }
 
 }  // namespace
@@ -81,7 +82,8 @@ TaskId ActionLowering::round_forward(int i, Pass pass, std::span<const BufferId>
   const bool saves = pass == Pass::recompute || !s.recomputed;
   const int pipeline = state_.pipeline_rank(action_.stage), work = segment_work(i, pass);
   const double out_bytes =
-      is_last ? bytes_of(op.dtype) * query_numbers(state_.graph, op, block) : running_bytes(state_.graph, op, block);
+      is_last ? bytes_of(op.dtype) * numbers_of_heads(state_.graph, op, block, value_dim(block))
+              : running_bytes(state_.graph, op, block, value_dim(block));
   std::vector<BufferId> inputs, outputs;
   TaskId task = 0;
   for (std::size_t k = 0; k < members_; ++k) {
@@ -125,7 +127,8 @@ TaskId ActionLowering::round_backward(int i, std::span<const BufferId> keys_valu
   const int work = segment_work(i, action_.pass);
   const bool is_last = op.round == 0;
   const double query_bytes =
-      is_last ? bytes_of(op.dtype) * query_numbers(state_.graph, op, block) : running_bytes(state_.graph, op, block);
+      is_last ? bytes_of(op.dtype) * numbers_of_heads(state_.graph, op, block, block.head_dim)
+              : running_bytes(state_.graph, op, block, block.head_dim);
   const double block_bytes = operators_[segment(first).last_op].message_bytes;
   std::vector<BufferId> inputs, outputs;
   TaskId task = 0;

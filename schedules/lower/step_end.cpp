@@ -258,7 +258,7 @@ void StepEnd::reduce_norms(int stage) {
 }
 
 void StepEnd::reduce_tied_embedding(int copy) {
-  if (!state_.blocks.back().tied || state_.shares_table) return;
+  if (!reads_table(state_.blocks.back()) || state_.shares_table) return;
   const int parts = state_.graph.placement.parts(), head = static_cast<int>(state_.blocks.size()) - 1;
   const int first = copy * parts, last = first + parts - 1;
   const Work work = bucket_work(state_, WorkKind::tied_grad_reduce, copy == 0 ? none : first, 0);

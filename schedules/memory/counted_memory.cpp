@@ -164,7 +164,7 @@ void add_sharded(const Stages& stages, int pipeline, MemoryParts& parts) {
 // A tied head's table is another copy where the embedding is elsewhere.
 std::int64_t tied_elements(const Stages& stages, int pipeline) {
   const std::size_t last = stages.ranges.size() - 1;
-  if (!stages.blocks.back().tied || !stages.on_rank(0, pipeline) || !stages.on_rank(last, pipeline)) return 0;
+  if (!reads_table(stages.blocks.back()) || !stages.on_rank(0, pipeline) || !stages.on_rank(last, pipeline)) return 0;
   const int head = static_cast<int>(stages.blocks.size()) - 1;
   const Sharding& cut = stages.shape.sharding;
   return block_shard_elements(stages.step.model, head, cut).sum() -
@@ -174,7 +174,12 @@ std::int64_t tied_elements(const Stages& stages, int pipeline) {
 // All terms except the bytes by part.
 StageTerms without_parts(const Stages& stages, int pipeline) {
   const Step& step = stages.step;
-  const Block& layer = stages.blocks[1];
+  const auto width_of_rows = [](const Block& block) {
+    return block.kind == BlockKind::transformer ? std::max<std::int64_t>(1, block.experts_per_token) * block.ffn : 0;
+  };
+  const Block& layer = *std::max_element(
+      stages.blocks.begin(), stages.blocks.end(),
+      [&](const Block& a, const Block& b) { return width_of_rows(a) < width_of_rows(b); });
   const Tokens tokens = tokens_of(stages.shape);
   const double width = bytes_of(step.dtype) / 2.0;
   StageTerms terms;

@@ -111,6 +111,46 @@ void kfac_has_no_experts(const Step& step, Findings& found) {
   });
 }
 
+void kfac_knows_the_projections(const Step& step, Findings& found) {
+  if (!uses_kfac(step)) return;
+  const auto refuse = [&](const char* what) {
+    found.refuse("run.optimizer", [&] {
+      return Text{std::string("K-FAC of ") + what + " is not modelled", "adamw",
+                  "choose adamw, or a model without " + std::string(what)};
+    });
+  };
+  const auto& runs = step.model->runs;
+  if (std::any_of(runs.begin(), runs.end(), [](const BlockRun& run) { return is_latent(run.block); }))
+    return refuse("latent attention");
+  if (runs.back().block.predicted_tokens > 0) refuse("multi-token prediction");
+}
+
+// A window of keys is cut out of all that a context rank has gathered; a ring's rounds would each see another part.
+void windows_see_gathered_keys(const Step& step, Findings& found) {
+  const Layout& layout = step.layout;
+  if (layout.context == 1 || layout.context_exchange != ContextExchange::ring) return;
+  const bool has_window = std::any_of(step.model->runs.begin(), step.model->runs.end(), [&](const BlockRun& run) {
+    return run.block.window > 0 && run.block.window < step.model->sequence;
+  });
+  if (!has_window) return;
+  found.refuse("layout.context_exchange", [] {
+    return Text{"rounds of a ring with a sliding window are not modelled", "all-gather",
+                "set layout.context_exchange to all-gather, or layout.context to 1"};
+  });
+}
+
+void norms_of_all_heads_are_whole(const Step& step, Findings& found) {
+  if (step.layout.tensor == 1) return;
+  const bool over_all = std::any_of(step.model->runs.begin(), step.model->runs.end(), [](const BlockRun& run) {
+    return run.block.qk_norm && run.block.qk_norm_over == QkNorm::all;
+  });
+  if (!over_all) return;
+  found.refuse("layout.tensor", [] {
+    return Text{"the norms of queries and keys go over all heads, which tensor parallelism divides", "1",
+                "set layout.tensor to 1"};
+  });
+}
+
 void kfac_needs_whole_layers(const Step& step, Findings& found) {
   if (!uses_kfac(step) || step.layout.tensor == 1) return;
   found.refuse("layout.tensor", [] {
@@ -479,7 +519,7 @@ void workers_have_gradients_to_compare(const Step& step, Findings& found) {
   if (layout.tensor > 1 && (layout.sequence_parallel || partial))
     return refuse_sharded(
         "gradients of norms and routers are summed over the tensor group after the reduction over the workers");
-  if (runs.back().block.tied)
+  if (reads_table(runs.back().block))
     return refuse_sharded("the tied embedding's two gradients are added after the reduction over the workers");
   if (step.slices > 1) return refuse_sharded("each slice of a sequence is reduced by itself");
   if (splits_backward(step))  // small gradients are added up in the input gradient's pass, also of later micro-batches
@@ -633,6 +673,9 @@ const std::vector<Rule>& book() {
       {{dtype}, nullptr, machines_compute_in_the_dtype},
       {{"run.fp8"}, nullptr, machines_compute_in_the_narrow_format},
       {{model, optimizer}, kfac_has_no_experts},
+      {{model, optimizer}, kfac_knows_the_projections},
+      {{model, context, "layout.context_exchange"}, windows_see_gathered_keys},
+      {{model, tensor}, norms_of_all_heads_are_whole},
       {{optimizer, tensor}, kfac_needs_whole_layers},
       {{optimizer, zero}, kfac_needs_whole_gradients},
       {{fill, optimizer}, bubbles_take_one_kind_of_work},

@@ -39,7 +39,7 @@ Placement placement_of(const ActionLists& lists, const ScheduleShape& shape) {
 }
 
 bool shares_table(const Model& model, const Layout& layout, const Placement& placement) {
-  if (!model.runs.back().block.tied || placement.rank.empty()) return false;
+  if (!reads_table(model.runs.back().block) || placement.rank.empty()) return false;
   if (layout.zero >= 2 && layout.data * layout.context > 1) return false;
   return placement.rank.front() == placement.rank[placement.parts() - 1];
 }
