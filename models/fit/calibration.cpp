@@ -32,11 +32,6 @@ struct FitParameter {
   std::function<double(const Machine&)> value;  // as in the profile
 };
 
-// True for messages, whose reductions add what arrives; not for copies between host and GPU.
-inline bool is_between_ranks(ObservationGroup group) {
-  return group == ObservationGroup::node_link || group == ObservationGroup::network_link;
-}
-
 // In order of preference: when two parameters explain the same, the earlier one is fitted.
 std::vector<FitParameter> parameters_of(ObservationGroup group, const Machine& start, bool with_reduction);
 

@@ -1,0 +1,26 @@
+// The constants of a GPU's kernels (models/machine/kernels.h) from `slipway-rank --measure`: the same form and the same fit
+// as of the built-in machines. A GPU of whose kind there are measurements is fitted around them, and has theirs where
+// nothing was measured.
+// Guarded by tests/scenarios/calibrate_command_test.cpp.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/fit/measurement.h"
+#include "scenarios/kernels/kernels_report.h"
+
+namespace slipway::scenarios {
+
+struct MeasuredKernels {
+  std::vector<FittedKernel> fitted;  // empty: nothing prices products in bfloat16, without which no step is priced so
+  std::string too_few;               // "attention bfloat16 96 (3)": kernels with too few shapes for a fit; empty: none
+};
+
+// `start`: the machine as it was, with the peaks of its data sheet. CPU ranks have no kernels of this form.
+MeasuredKernels measured_kernels(const std::vector<Measurement>& measurements, const Machine& start);
+
+// What a kernel's constants do not say: messages from rank to rank, and copies to and from the host.
+std::vector<Observation> beside_kernels(std::vector<Observation> observations);
+
+}  // namespace slipway::scenarios
