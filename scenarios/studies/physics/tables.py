@@ -1,4 +1,4 @@
-"""Tables of `slipway validate --pooled`: tables.py VALIDATION.json ROWS.csv [README.md]
+"""Tables of `slipway validate --pooled` and `slipway kernels`: tables.py VALIDATION.json ROWS.csv SHAPES.csv [README.md]
 
 Prints one table for each name below. With a README, it also writes each between the fences behind `<!-- NAME -->`.
 """
@@ -41,14 +41,14 @@ def interval(constant):
     return f"{constant['value'] / reach:.3g} to {constant['value'] * reach:.3g}"
 
 
-def constants(validation, _):
+def constants(validation, *_):
     rows = [[each["name"], f"{each['book']:.3g}", f"{each['value']:.3g}", interval(each), f"{each['spread']:.2f}",
              f"{each['deviation']:.2f}", f"{each['from_book']:+.1f}", f"{each['unit']}: {each['meaning']}"]
             for each in validation["constants"] if is_shared(each)]
     return aligned(["constant", "book", "fitted", "90 % interval", "spread", "left", "off by", "what it is"], rows)
 
 
-def deviations(validation, _):
+def deviations(validation, *_):
     own = [each for each in validation["constants"] if not is_shared(each) and abs(each["from_book"]) >= 1]
     own.sort(key=lambda each: -abs(each["from_book"]))
     rows = [[each["name"], f"{each['value']:.2f}", interval(each), f"{each['from_book']:+.1f}",
@@ -56,7 +56,7 @@ def deviations(validation, _):
     return aligned(["deviation", "factor", "90 % interval", "off by", "whose"], rows)
 
 
-def errors(validation, _):
+def errors(validation, *_):
     ways = ["book", "in_sample", "layouts", "layouts_corrected", "groups", "groups_corrected", "paper"]
     rows = [[table_name(table), str(table["rows"])] + [error(table[way]) for way in ways]
             for table in validation["tables"] + [validation["mean"]]]
@@ -86,20 +86,34 @@ def strip(at):
     return "".join(marks)
 
 
-def residuals(_, runs):
-    tables = {}
-    for run in runs:
-        off = 100 * (float(run["in_sample_s"]) / float(run["measured_s"]) - 1)
-        tables.setdefault((run["trainer"], run["machine"]), []).append(off)
+def strips(name, groups):
+    """`groups`: (predicted, measured) by a name of texts."""
     rows = []
-    for key in sorted(tables):
-        off = sorted(tables[key])
+    for key in sorted(groups):
+        off = sorted(100 * (predicted / measured - 1) for predicted, measured in groups[key])
         at = [quantile(off, share) for share in (0.05, 0.25, 0.5, 0.75, 0.95)]
         rows.append([", ".join(key)] + [f"{percent:+.1f}" for percent in at] + [strip(at)])
-    return aligned(["residuals", "5th", "25th", "median", "75th", "95th", "-30 %         0          +30 %"], rows)
+    return aligned([name, "5th", "25th", "median", "75th", "95th", "-30 %         0          +30 %"], rows)
 
 
-def effects(validation, _):
+def residuals(_, runs, __):
+    tables = {}
+    for run in runs:
+        tables.setdefault((run["trainer"], run["machine"]), []).append(
+            (float(run["in_sample_s"]), float(run["measured_s"])))
+    return strips("residuals", tables)
+
+
+def kernels(_, __, shapes):
+    """Each shape by the fit that did not see it."""
+    groups = {}
+    for shape in shapes:
+        groups.setdefault((shape["kernel"], shape["gpu"]), []).append(
+            (float(shape["predicted_s"]), float(shape["measured_s"])))
+    return strips("kernels", groups)
+
+
+def effects(validation, *_):
     whole = validation["mean"]["in_sample"]
     rows = [[each["name"], f"{each['without']['mean'] - whole['mean']:+.1f}",
              f"{each['without']['median'] - whole['median']:+.1f}", f"{each['without']['bias'] - whole['bias']:+.1f}",
@@ -107,7 +121,7 @@ def effects(validation, _):
     return aligned(["effect", "mean error", "median", "bias", "what it prices"], rows)
 
 
-def gains(validation, _):
+def gains(validation, *_):
     rows = []
     for table in validation["tables"]:
         found = []
@@ -126,10 +140,12 @@ def main(arguments):
         validation = json.load(file)
     with open(arguments[1], newline="") as file:
         runs = list(csv.DictReader(file))
-    readme = arguments[2] if len(arguments) > 2 else None
+    with open(arguments[2], newline="") as file:
+        shapes = list(csv.DictReader(file))
+    readme = arguments[3] if len(arguments) > 3 else None
     text = open(readme).read() if readme else ""
-    for make in (constants, deviations, errors, residuals, effects, gains):
-        table = make(validation, runs)
+    for make in (kernels, constants, deviations, errors, residuals, effects, gains):
+        table = make(validation, runs, shapes)
         print(f"{table}\n")
         if readme:
             block = re.compile(f"(<!-- {make.__name__} -->\n```\n)[^`]*(```)")
