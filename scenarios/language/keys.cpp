@@ -811,7 +811,7 @@ const Key cluster_table[] = {
     {.path = "cluster.nodes", .type = integer, .meaning = "nodes of the only group", .derived = "1",
      .min = 1, .max = 1e6},
     {.path = "cluster.gpus_per_node", .type = integer,
-     .meaning = "GPUs (or CPU ranks) per node of the only group",
+     .meaning = "GPUs (or CPU ranks) per node of the only group: those that the node link joins, so up to 72 of a GB200 NVL72",
      .derived = "required with machine", .min = 1, .max = 1024},
     {.path = "cluster.ranks_per_gpu", .type = integer,
      .meaning = "ranks that share one GPU: its memory, its speed, and one process of execute", .fallback = "1",
