@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "exec/operators/operators.h"
 #include "exec/transport/device.h"
@@ -48,6 +49,18 @@ struct FromExperts : torch::autograd::Function<FromExperts> {
     const at::Tensor dy = gradients[0].unsqueeze(1);  // [tokens, 1, h]
     const at::Tensor of_weights = by_token(y, place, weights.size(1)).mul_(dy).sum(-1);
     return {(weights.unsqueeze(-1) * dy).flatten(0, 1).index_select(0, order), of_weights, {}, {}};
+  }
+};
+
+// A row of each to each: its backward goes by the inverse.
+struct Permuted : torch::autograd::Function<Permuted> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& order,
+                            const at::Tensor& inverse) {
+    context->save_for_backward({inverse});
+    return x.index_select(0, order);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    return {gradients[0].index_select(0, context->get_saved_variables()[0]), {}, {}};
   }
 };
 
@@ -99,6 +112,17 @@ ExpertRows rows_for_experts(const at::Tensor& logits, const Block& block) {
   return rows;
 }
 
+void sort_arrived(ArrivedRows& arrived, at::Device device) {
+  const std::int64_t sources = arrived.counts.size(0), experts = arrived.counts.size(1);
+  arrived.ends = arrived.counts.sum(0).cumsum(0).to(at::kInt).to(device);
+  if (sources == 1) return;
+  const at::Tensor expert = at::arange(experts, arrived.counts.options()).repeat({sources});
+  const at::Tensor order =
+      at::argsort(expert.repeat_interleave(arrived.counts.flatten()), /*stable=*/true, 0, /*descending=*/false);
+  arrived.order = order.to(device);
+  arrived.place = at::empty_like(order).scatter_(0, order, at::arange(order.size(0), order.options())).to(device);
+}
+
 at::Tensor to_experts(const at::Tensor& x, const ExpertRows& rows) {
   return ToExperts::apply(x, rows.order, rows.place);
 }
@@ -116,25 +140,40 @@ void run_route(OperatorContext& c) {
   c.rows = rows_for_experts(logits.flatten(0, 1), c.block);
   c.rows.samples = branch.size(1);
   branch = to_experts(branch.flatten(0, 1), c.rows);
+  c.wires[index_of(wire_gates)] = std::exchange(c.rows.weights, at::Tensor());
 }
+
+namespace {
+
+const at::Tensor& ends_of(const ExpertRows& rows) {
+  return rows.arrived.ends.defined() ? rows.arrived.ends : rows.ends;
+}
+
+}  // namespace
 
 void run_experts_up(OperatorContext& c) {
   at::Tensor& branch = c.wires[index_of(wire_branch)];
-  branch =
-      grouped_linear(branch, c.rows.ends, parameter_named(c.parameters, "mlp.up.weight"), c.region.weight_gradients);
+  ArrivedRows& arrived = c.rows.arrived;
+  if (arrived.counts.defined()) sort_arrived(arrived, branch.device());
+  if (arrived.order.defined()) branch = Permuted::apply(branch, arrived.order, arrived.place);
+  branch = grouped_linear(branch, ends_of(c.rows), parameter_named(c.parameters, "mlp.up.weight"),
+                          c.region.weight_gradients);
 }
 
 void run_experts_down(OperatorContext& c) {
   at::Tensor& branch = c.wires[index_of(wire_branch)];
-  branch =
-      grouped_linear(branch, c.rows.ends, parameter_named(c.parameters, "mlp.down.weight"), c.region.weight_gradients);
+  branch = grouped_linear(branch, ends_of(c.rows), parameter_named(c.parameters, "mlp.down.weight"),
+                          c.region.weight_gradients);
+  const ArrivedRows& arrived = c.rows.arrived;
+  if (arrived.order.defined()) branch = Permuted::apply(branch, arrived.place, arrived.order);
 }
 
 void run_combine(OperatorContext& c) {
   at::Tensor& branch = c.wires[index_of(wire_branch)];
-  branch = from_experts(branch, c.rows).unflatten(0, {-1, c.rows.samples});
+  ExpertRows rows = c.rows;
+  rows.weights = std::exchange(c.wires[index_of(wire_gates)], at::Tensor());
+  branch = from_experts(branch, rows).unflatten(0, {-1, rows.samples});
   if ((c.op.reads & wire_shared) != 0) branch = branch + c.wires[index_of(wire_shared)];
-  c.rows = {};
 }
 
 namespace {

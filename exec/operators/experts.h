@@ -10,21 +10,35 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "exec/operators/linear.h"
 #include "models/model/model.h"
 
 namespace slipway::exec {
 
+// Rows that came from other ranks, source after source, from each sorted by expert.
+struct ArrivedRows {
+  at::Tensor counts;        // [sources, this rank's experts], on the host
+  at::Tensor order, place;  // as below; undefined until the experts run, and where one source has sorted them
+  at::Tensor ends;          // [this rank's experts] int32; undefined until the experts run
+};
+
 struct ExpertRows {
   at::Tensor order, place;   // [tokens·k]
   at::Tensor ends;           // [E] int32: end of each expert's rows
-  at::Tensor weights;        // [tokens, k], of the rows' dtype; has a gradient
+  at::Tensor weights;        // [tokens, k], of the rows' dtype; has a gradient; undefined once the wire has them
   std::int64_t samples = 1;  // of the tokens, which come as [s', samples, h]
+  // Where rows travel (exec/rank/rank_rows.cpp): numbers of rows that go to and come from each rank of the expert group,
+  // and that each rank has brought that cuts the same experts.
+  ArrivedRows arrived;
+  std::vector<std::int64_t> sent, received, of_cut;
 };
 
 // Chooses experts by the router's logits [tokens, E] and the block's rules (models/model/model.h), and sorts the rows.
 ExpertRows rows_for_experts(const at::Tensor& logits, const Block& block);
+// Sorts them by expert.
+void sort_arrived(ArrivedRows& arrived, at::Device device);
 // x [tokens, h] → [tokens·k, h].
 at::Tensor to_experts(const at::Tensor& x, const ExpertRows& rows);
 // y [tokens·k, h] → [tokens, h]: the weighted sum of each token's rows.

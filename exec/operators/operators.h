@@ -41,7 +41,7 @@ struct OperatorContext {
   const TokenBatch& batch;                // embed, logits, loss
   const std::vector<TokenRange>& tokens;  // of the sequence: a slice's, or those of this context rank
   RotaryTables& rotary;
-  ExpertRows& rows;  // from `route` to the `combine` of the same block
+  ExpertRows& rows;  // from `route` to the `combine` of the same block, whose segments may be others
   int tensor_rank = 0, tensor_degree = 1;
   bool sequence_parallel = false;
   double loss_tokens = 1;          // predicted tokens of the whole step, over all ranks
