@@ -47,6 +47,9 @@ struct OperatorContext {
   double loss_tokens = 1;          // predicted tokens of the whole step, over all ranks
   KeyValueCache* cache = nullptr;  // null: no slices
   int context_degree = 1;
+  Routing routing = {};
+  double balancing_factor =
+      0;  // α·E / (T²·M) of this block (experts.h), by the tensor ranks that route the same tokens
 };
 
 // Reads op.reads and writes op.writes in `wires`. Throws std::runtime_error for `communicate`.

@@ -107,7 +107,8 @@ class Buckets {
   Holders holders_of(int stage, bool experts) const;
   // True if this rank counts `parameter` in a norm.
   bool counts(const ShardedParameter& parameter) const {
-    return (parameter.meta.shard_dim >= 0 || at_.tensor == 0) && parameter.meta.same_as.empty();
+    return (parameter.meta.shard_dim >= 0 || at_.tensor == 0) && parameter.meta.same_as.empty() &&
+           !parameter.meta.balances;
   }
   // Calls visit(bucket) for the blocks of `stage` (none: of every stage of this rank).
   template <typename Visit>

@@ -73,7 +73,7 @@ void write_gradients(std::ostream& out, const BlockParameters& block, const at::
   out << std::setprecision(17);
   for (const ShardedParameter& parameter : block.parameters) {
     const auto [from, to] = range_within(parameter, begin, end);
-    if (from >= to) continue;
+    if (from >= to || parameter.meta.balances) continue;  // a load is no gradient
     out << "parameter " << parameter.meta.name << ' ' << parameter.meta.shape[0] << ' ' << parameter.meta.shape[1]
         << ' ' << c10::toString(gradient.scalar_type()) << " shard " << parameter.meta.shard_dim << ' '
         << parameter.pieces.size();

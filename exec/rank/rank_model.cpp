@@ -27,7 +27,8 @@ RankModel::State::State(const Bundle& b, const TaskGraph& g, int r, at::Device d
       evaluation(t.evaluation ? &*t.evaluation : nullptr),
       entered(e),
       entered_step(s),
-      rows_travel(dispatches_tokens(graph.step)) {
+      rows_travel(dispatches_tokens(graph.step) ||
+                  (graph.step.routing.balancing_loss > 0 && graph.step.layout.context > 1)) {
   note_taken_blocks();
   note_late_blocks();
 }

@@ -39,9 +39,19 @@ void RankModel::State::run_operators(const Work& work, const OperatorInputs& inp
                             graph.step.layout.sequence_parallel,
                             inputs.loss_tokens,
                             inputs.cache,
-                            graph.step.layout.context};
+                            graph.step.layout.context,
+                            graph.step.routing,
+                            balancing_factor(blocks[op.block])};
     run_operator(context);
   }
+}
+
+double RankModel::State::balancing_factor(const Block& block) const {
+  const Step& step = graph.step;
+  const double tokens = static_cast<double>(step.micro_batch * step.model->sequence);
+  const double micro_batches = static_cast<double>(step.global_batch) / static_cast<double>(step.micro_batch);
+  const int alike = dispatches_tokens(step) ? 1 : step.layout.tensor;
+  return step.routing.balancing_loss * static_cast<double>(block.experts) / (tokens * tokens * micro_batches * alike);
 }
 
 void RankModel::State::run_operators(TaskId task, Region& region, WireTensors& wires, const TokenBatch& batch,

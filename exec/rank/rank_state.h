@@ -93,6 +93,7 @@ struct RankModel::State {
     const Task* travels_for = nullptr;  // where rows travel to experts
   };
   void run_operators(const Work& work, const OperatorInputs& inputs, Region& region, WireTensors& wires);
+  double balancing_factor(const Block& block) const;
   // Held-out micro-batches (evaluation.cpp).
   void evaluate(TaskId task, int step);
   Message evaluation_message(TaskId task, int step) const;
@@ -151,7 +152,7 @@ struct RankModel::State {
   int entered_step;
   std::unique_ptr<SegmentReplay> replay;  // null: segments always run operator by operator
   RotaryTables rotary;
-  bool rows_travel = false;                                      // to ranks of their experts
+  bool rows_travel = false;                                      // to ranks of their experts, or across segments
   std::mutex rows_mutex;                                         // of the map; tasks that share an element are in order
   std::map<std::array<std::int32_t, 3>, ExpertRows> travelling;  // by micro-batch, slice, block
   std::mutex loss_mutex;

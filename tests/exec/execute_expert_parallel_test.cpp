@@ -142,5 +142,45 @@ TEST(ExpertParallel, InSomeLayersOnlyGivesTheResultsOfOneProcess) {
   expect_layouts_equal_one_process({with_experts(model, {.pipeline = 2, .data = 4, .zero = 1}, 4)}, few_steps);
 }
 
+// The loss that balances experts is of a whole micro-batch, and the bias moves by the load of the whole step, wherever
+// their tokens are.
+TEST(ExpertParallel, BalancedByALossAndABiasGivesTheResultsOfOneProcess) {
+  std::vector<Step> inputs;
+  for (Model model : {tiny_mixtral(2), tiny_shared(2)}) {
+    model.name += "-balanced";
+    model.runs[1].block.router_bias = true;
+    const auto add = [&](const Degrees& degrees, int expert, int cut = 0) {
+      inputs.push_back(with_experts(model, degrees, expert, cut));
+      inputs.back().routing.balancing_loss = 0.5;
+      inputs.back().optimizer.router_bias_speed = 0.02;
+    };
+    add({.data = 4, .zero = 1}, 4);
+    add({.tensor = 2, .pipeline = 2, .data = 2, .zero = 1, .sequence_parallel = true}, 4, 1);
+    add({.tensor = 2, .context = 2, .sequence_parallel = true}, 2);
+    inputs.back().recompute = Recompute::full;
+    add({.tensor = 2, .context = 2, .zero = 1}, 1);  // no rows travel: every tensor rank routes the same tokens
+    add({.tensor = 2, .data = 2, .zero = 2, .sequence_parallel = true}, 1);
+    add({.pipeline = 2, .data = 2, .zero = 3}, 1);
+    add({.pipeline = 2, .data = 2, .zero = 1}, 2);
+    inputs.back().schedule = "zb-h1";
+  }
+  expect_layouts_equal_one_process(inputs, few_steps);
+}
+
+// The rows of a sequence that a rank routes compete with each other only: one process, which routes sequence after
+// sequence, drops the same.
+TEST(ExpertParallel, WithACapacityDropsWhatOneProcessDrops) {
+  Model model = tiny_mixtral(2);
+  model.name += "-capacity";
+  std::vector<Step> inputs;
+  for (const int expert : {1, 2, 4}) {
+    inputs.push_back(with_experts(model, {.data = 4, .zero = 1}, expert));
+    inputs.push_back(with_experts(model, {.pipeline = 2, .data = 4}, expert, 1));
+  }
+  inputs.push_back(with_experts(model, {.tensor = 2, .pipeline = 2, .data = 2}, 1));
+  for (Step& input : inputs) input.routing.capacity = 0.8;
+  expect_layouts_equal_one_process(inputs, few_steps);
+}
+
 }  // namespace
 }  // namespace slipway::test

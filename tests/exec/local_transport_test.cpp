@@ -102,7 +102,9 @@ TEST_P(LocalTransportOf, AllToAllBringsEachMemberTheRowsThatOthersHaveForIt) {
   on_members(GetParam(), [](Transport& transport, int member) {
     const int size = GetParam();
     const auto rows_for = [](int from, int to) { return std::int64_t{(from + 2 * to) % 4}; };
-    const auto row = [](int from, int to, std::int64_t rows) { return at::full({rows, 3}, 10 * from + to, at::kFloat); };
+    const auto row = [](int from, int to, std::int64_t rows) {
+      return at::full({rows, 3}, 10 * from + to, at::kFloat);
+    };
     std::vector<std::int64_t> sent_rows, received_rows;
     std::vector<at::Tensor> sent, expected;
     for (int other = 0; other < size; ++other) {
