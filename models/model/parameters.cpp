@@ -69,6 +69,10 @@ std::vector<Parameter> transformer_parameters(const Block& block, const std::str
   if (block.experts > 0) {
     list.push_back(matrix(prefix + "mlp.router.weight", block.experts, block.hidden, -1));
     list.back().partial = true;
+    if (block.router_bias) {
+      list.push_back(vector_of(prefix + "mlp.router.bias", block.experts, 0.0));
+      list.back().balances = true;
+    }
   }
   add_norm(list, block, prefix + "norm1");
   add_norm(list, block, prefix + "norm2");

@@ -80,7 +80,7 @@ const std::vector<BlockPrice>& StepEstimator::Parts::prices_of(const Step& step,
   if (found != prices.end()) return found->second;
   std::vector<BlockPrice> list;
   WorkShape shape = work_shape(step);
-  shape.routing = {};  // balanced routing is no slower in any layer
+  shape.routing.skew = 0;  // balanced routing is no slower in any layer
   for (const int block : first_block)
     list.push_back(
         block_price(base.model, block, shape, step.recompute, cluster.groups[group].machine, base.overlap_tensor));
