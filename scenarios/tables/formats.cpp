@@ -105,6 +105,15 @@ PublishedRow read_row(const TableFormat& format, const CsvTable& table, const Cs
   return row;
 }
 
+// Of the versions of a run the newest counts.
+void mark_superseded(std::vector<PublishedRow>& rows) {
+  std::map<std::string, std::string> newest;
+  for (const PublishedRow& row : rows)
+    if (!row.version_of.empty()) newest[row.version_of] = std::max(newest[row.version_of], row.version);
+  for (PublishedRow& row : rows)
+    if (!row.version_of.empty() && row.version != newest[row.version_of]) row.superseded = true;
+}
+
 }  // namespace
 
 std::span<const TableFormat> table_formats() {
@@ -141,6 +150,11 @@ std::span<const TableFormat> table_formats() {
        "Megatron-LM, tensor and data parallel weak scaling on V100 and A100, 2021",
        {"gpu", "hidden", "heads", "layers", "tp", "dp", "gpus", "global_batch", "iter_ms"},
        read_megatron_tensor},
+      {"megatron-bridge",
+       "NVIDIA, Megatron-Bridge, performance summary of all releases",
+       {"release", "in_head", "phase", "model_family", "gpu", "gpus", "precision_norm", "seq", "gbs", "mbs", "tp", "pp",
+        "cp", "vp", "ep", "fsdp", "tokens_per_s_per_gpu"},
+       read_megatron_bridge},
       {"slipway",
        "the format of Slipway's own tables",
        {"trainer",      "machine",           "model",   "family",         "layers",   "hidden", "ffn",
@@ -158,6 +172,7 @@ PublishedTable read_table(std::istream& in, const std::string& file) {
   result.source = table.comments.empty() ? std::string(result.format->source) : table.comments.front();
   std::set<std::string, std::less<>> read(result.format->columns.begin(), result.format->columns.end());
   for (const CsvRow& row : table.rows) result.rows.push_back(read_row(*result.format, table, row, read));
+  mark_superseded(result.rows);
   for (const std::string& column : table.header)
     if (!read.contains(column)) result.unread.push_back(column);
   return result;

@@ -57,6 +57,7 @@ void read_llm_foundry(const Cells& cells, PublishedRow& row);
 void read_megatron_scaling(const Cells& cells, PublishedRow& row);
 void read_megatron_tensor(const Cells& cells, PublishedRow& row);
 void read_slipway(const Cells& cells, PublishedRow& row);
+void read_megatron_bridge(const Cells& cells, PublishedRow& row);
 
 // For several readers: the Llama of models/model/library with another sequence length, also by its other names
 // (names.cpp; CellError for an unknown name), and with a vocabulary of 128,000.

@@ -1,0 +1,89 @@
+// NVIDIA's performance summary of Megatron-Bridge, all releases (docs/performance-summary*.md of
+// NVIDIA-NeMo/Megatron-Bridge), with the recipe of each row as that release's code has it (columns r_...). Seconds
+// follow from tokens per second and GPU.
+#include <fmt/format.h>
+
+#include "scenarios/tables/formats.h"
+#include "scenarios/tables/names.h"
+#include "scenarios/tables/run_keys.h"
+
+namespace slipway::scenarios {
+namespace {
+
+// "n/a", 0 and nothing are 1.
+std::int64_t degree(const Cells& cells, std::string_view column) {
+  const std::string& text = cells.text(column);
+  return text.empty() || text == "n/a" || text == "NA" || text == "None" || text == "0" ? 1 : cells.integer(column);
+}
+
+bool shards_all(const Cells& cells) {
+  return degree(cells, "fsdp") > 1 || (!cells.empty("r_use_megatron_fsdp") && cells.flag("r_use_megatron_fsdp")) ||
+         (cells.text("fsdp") == "1");
+}
+
+void set_experts(RunKeys& keys, const Cells& cells) {
+  if (const std::int64_t degree_of = degree(cells, "ep"); degree_of > 1) keys.set("layout.expert", degree_of);
+  if (!cells.empty("r_expert_tensor_parallel_size"))
+    keys.set("layout.expert_tensor", cells.integer("r_expert_tensor_parallel_size"));
+  const std::string& backend = cells.text("r_moe_flex_dispatcher_backend");
+  keys.set("layout.dispatcher", backend.empty() ? "alltoall" : backend, "the dispatcher " + backend);
+  if (!cells.empty("r_moe_a2a_overlap") && cells.flag("r_moe_a2a_overlap"))
+    keys.set("schedule.overlap_experts", "true", "the all-to-all of experts beside another micro-batch");
+  if (cells.text("variant") == "tokendrop")
+    keys.assume("no token is dropped, although the run drops those above an expert's capacity");
+}
+
+}  // namespace
+
+void read_megatron_bridge(const Cells& cells, PublishedRow& row) {
+  row.status = RowStatus::ok;
+  RunKeys keys;
+  row.machine = machine_named("gpu", cells.text("gpu"), {"h100-80gb"});
+  row.gpus = cells.count("gpus");
+  const std::string model = set_model(keys, cells.text("model_family"));
+  row.group = row.choice = model + " on " + row.machine;
+  row.table = fmt::format("{}, line {}", row.group, row.line);
+  const std::int64_t sequence = cells.integer("seq"), batch = cells.integer("gbs");
+  row.step_s = static_cast<double>(batch * sequence) / (row.gpus * cells.above_zero("tokens_per_s_per_gpu"));
+
+  keys.set("cluster.trainer", "megatron-bridge");
+  set_cluster(keys, row.machine, row.gpus);
+  keys.set("model.sequence", sequence);
+  const auto pipeline = cells.count("pp");
+  const auto chunks = static_cast<int>(pipeline > 1 ? degree(cells, "vp") : 1);
+  keys.set("layout.tensor", cells.integer("tp"));
+  keys.set("layout.sequence_parallel", cells.integer("tp") > 1 ? "true" : "false");
+  keys.set("layout.context", cells.integer("cp"));
+  keys.set("layout.pipeline", pipeline);
+  if (chunks > 1) keys.set("layout.chunks", chunks), keys.set("schedule.name", "interleaved-1f1b");
+  keys.set("layout.zero", shards_all(cells) ? 3 : 1);
+  keys.set("schedule.micro_batch", cells.integer("mbs"));
+  keys.set("schedule.global_batch", batch);
+  set_pipeline(keys, model, pipeline, chunks);
+  if (cells.text("moe") == "yes") set_experts(keys, cells);
+  if (model == "deepseek-v3" && cells.text("variant") == "w/o MTP") keys.set("model.predicted_tokens", 0, "a model without its multi-token prediction");
+
+  const std::string& precision = cells.text("precision_norm");
+  // MX on Blackwell, blocks of 128 on Hopper.
+  set_precision(keys,
+                precision == "FP8-MX/blockwise" ? (row.machine.starts_with("h") ? "blockwise" : "mxfp8") : precision);
+  if (!cells.empty("r_recompute_num_layers"))
+    keys.set("schedule.recompute_layers", cells.text("r_recompute_num_layers"), "full recomputation of some layers");
+  else
+    set_recompute(keys, cells.text("r_recompute_modules"));
+  set_graphs(keys, cells.text("r_cuda_graph_impl"), cells.text("r_cuda_graph_scope"));
+  for (const char* column : {"r_cpu_offloading_num_layers", "r_offload_modules"})
+    if (!cells.empty(column))
+      keys.set("schedule.offload", "[" + cells.text(column) + "]", "activations kept in the host's memory");
+  if (cells.text("phase") == "lora") keys.set("run.lora", "true", "LoRA");
+
+  row.superseded = cells.text("in_head") != "yes";
+  row.unknown_recipe = cells.empty("recipe") || !cells.empty("recipe_differs");
+  row.version = cells.text("release");
+  row.version_of = fmt::format("{} {} {} {} {} s{} b{} m{} t{} c{} p{} v{} e{} f{}", cells.text("phase"), model,
+                               row.machine, row.gpus, precision, sequence, batch, cells.text("mbs"), cells.text("tp"),
+                               cells.text("cp"), pipeline, chunks, degree(cells, "ep"), shards_all(cells));
+  set_scenario(row, keys);
+}
+
+}  // namespace slipway::scenarios
