@@ -10,27 +10,9 @@
 namespace slipway::scenarios {
 namespace {
 
-// "n/a", 0 and nothing are 1.
-std::int64_t degree(const Cells& cells, std::string_view column) {
-  const std::string& text = cells.text(column);
-  return text.empty() || text == "n/a" || text == "NA" || text == "None" || text == "0" ? 1 : cells.integer(column);
-}
-
 bool shards_all(const Cells& cells) {
-  return degree(cells, "fsdp") > 1 || (!cells.empty("r_use_megatron_fsdp") && cells.flag("r_use_megatron_fsdp")) ||
-         (cells.text("fsdp") == "1");
-}
-
-void set_experts(RunKeys& keys, const Cells& cells) {
-  if (const std::int64_t degree_of = degree(cells, "ep"); degree_of > 1) keys.set("layout.expert", degree_of);
-  if (!cells.empty("r_expert_tensor_parallel_size"))
-    keys.set("layout.expert_tensor", cells.integer("r_expert_tensor_parallel_size"));
-  const std::string& backend = cells.text("r_moe_flex_dispatcher_backend");
-  keys.set("layout.dispatcher", backend.empty() ? "alltoall" : backend, "the dispatcher " + backend);
-  if (!cells.empty("r_moe_a2a_overlap") && cells.flag("r_moe_a2a_overlap"))
-    keys.set("schedule.overlap_experts", "true", "the all-to-all of experts beside another micro-batch");
-  if (cells.text("variant") == "tokendrop")
-    keys.assume("no token is dropped, although the run drops those above an expert's capacity");
+  const bool by_recipe = !cells.empty("r_use_megatron_fsdp") && cells.flag("r_use_megatron_fsdp");
+  return by_recipe || (!cells.empty("fsdp") && cells.text("fsdp") != "0" && cells.text("fsdp") != "n/a");
 }
 
 }  // namespace
@@ -48,20 +30,30 @@ void read_megatron_bridge(const Cells& cells, PublishedRow& row) {
 
   keys.set("cluster.trainer", "megatron-bridge");
   set_cluster(keys, row.machine, row.gpus);
-  keys.set("model.sequence", sequence);
-  const auto pipeline = cells.count("pp");
-  const auto chunks = static_cast<int>(pipeline > 1 ? degree(cells, "vp") : 1);
-  keys.set("layout.tensor", cells.integer("tp"));
-  keys.set("layout.sequence_parallel", cells.integer("tp") > 1 ? "true" : "false");
-  keys.set("layout.context", cells.integer("cp"));
-  keys.set("layout.pipeline", pipeline);
-  if (chunks > 1) keys.set("layout.chunks", chunks), keys.set("schedule.name", "interleaved-1f1b");
-  keys.set("layout.zero", shards_all(cells) ? 3 : 1);
-  keys.set("schedule.micro_batch", cells.integer("mbs"));
-  keys.set("schedule.global_batch", batch);
-  set_pipeline(keys, model, pipeline, chunks);
-  if (cells.text("moe") == "yes") set_experts(keys, cells);
-  if (model == "deepseek-v3" && cells.text("variant") == "w/o MTP") keys.set("model.predicted_tokens", 0, "a model without its multi-token prediction");
+  RunLayout layout{.tensor = cells.count("tp"),
+                   .context = cells.count("cp"),
+                   .pipeline = cells.count("pp"),
+                   .chunks = degree(cells, "vp"),
+                   .full_shards = shards_all(cells),
+                   .micro_batch = cells.integer("mbs"),
+                   .global_batch = batch,
+                   .sequence = sequence};
+  if (layout.pipeline == 1) layout.chunks = 1;
+  set_layout(keys, layout);
+  set_pipeline(keys, model, layout.pipeline, layout.chunks);
+  const bool has_experts = cells.text("moe") == "yes";
+  if (has_experts) {
+    set_experts(keys, degree(cells, "ep"), static_cast<int>(cells.number_or("r_expert_tensor_parallel_size", 0)),
+                cells.text("r_moe_flex_dispatcher_backend"));
+    if (!cells.empty("r_moe_a2a_overlap") && cells.flag("r_moe_a2a_overlap"))
+      keys.set("schedule.overlap_experts", "true", merged);
+    if (cells.text("variant") == "tokendrop")
+      keys.assume("no token is dropped, although the run drops those above an expert's capacity");
+  }
+  // User buffers of Transformer Engine: scripts/performance and src/megatron/bridge/perf_recipes/llama (userbuffers_*).
+  if (!has_experts && layout.tensor > 1) keys.set("schedule.overlap_tensor", "true");
+  if (model == "deepseek-v3" && cells.text("variant") == "w/o MTP")
+    keys.set("model.predicted_tokens", 0, "a model without its multi-token prediction");
 
   const std::string& precision = cells.text("precision_norm");
   // MX on Blackwell, blocks of 128 on Hopper.
@@ -75,14 +67,15 @@ void read_megatron_bridge(const Cells& cells, PublishedRow& row) {
   for (const char* column : {"r_cpu_offloading_num_layers", "r_offload_modules"})
     if (!cells.empty(column))
       keys.set("schedule.offload", "[" + cells.text(column) + "]", "activations kept in the host's memory");
-  if (cells.text("phase") == "lora") keys.set("run.lora", "true", "LoRA");
+  if (cells.text("phase") == "lora") keys.set("run.lora", "true", lora);
 
   row.superseded = cells.text("in_head") != "yes";
   row.unknown_recipe = cells.empty("recipe") || !cells.empty("recipe_differs");
   row.version = cells.text("release");
-  row.version_of = fmt::format("{} {} {} {} {} s{} b{} m{} t{} c{} p{} v{} e{} f{}", cells.text("phase"), model,
-                               row.machine, row.gpus, precision, sequence, batch, cells.text("mbs"), cells.text("tp"),
-                               cells.text("cp"), pipeline, chunks, degree(cells, "ep"), shards_all(cells));
+  row.version_of =
+      fmt::format("{} {} {} {} {} s{} b{} m{} t{} c{} p{} v{} e{} f{}", cells.text("phase"), model, row.machine,
+                  row.gpus, precision, sequence, batch, cells.text("mbs"), cells.text("tp"), cells.text("cp"),
+                  layout.pipeline, layout.chunks, degree(cells, "ep"), shards_all(cells));
   set_scenario(row, keys);
 }
 

@@ -29,6 +29,7 @@ enum class Exclusion : std::uint8_t {
   status,
   after_pp_fix,
   all_reduce_test,
+  no_layout,
   superseded,
   unknown_recipe,
   contradiction
@@ -37,6 +38,7 @@ inline constexpr std::array exclusion_names{Named{Exclusion::none, "none"},
                                             Named{Exclusion::status, "status"},
                                             Named{Exclusion::after_pp_fix, "after_pp_fix"},
                                             Named{Exclusion::all_reduce_test, "all_reduce_test"},
+                                            Named{Exclusion::no_layout, "no_layout"},
                                             Named{Exclusion::superseded, "superseded"},
                                             Named{Exclusion::unknown_recipe, "unknown_recipe"},
                                             Named{Exclusion::contradiction, "contradiction"}};
@@ -64,6 +66,7 @@ struct PublishedRow {
   double all_reduce_bytes_per_s = 0;  // measured by the run inside the node; 0: not measured
   // A run that its authors measured again later: `version` orders those of one `version_of`. Empty: no other version.
   std::string version_of, version;
+  bool no_layout = false;                 // its source gives no layout
   bool superseded = false;                // a newer version is in the table, or its authors took it back
   bool unknown_recipe = false;            // the table lacks what decides the time: recomputation, graphs, dispatcher
   bool contradiction = false;             // its figures contradict each other, or need more than the GPU's peak

@@ -6,7 +6,6 @@
 #include <cctype>
 #include <sstream>
 
-#include "scenarios/files/embedded_files.h"
 #include "scenarios/language/document.h"
 #include "scenarios/language/keys.h"
 #include "scenarios/language/scenario.h"
@@ -19,6 +18,14 @@ namespace {
 
 void add_once(std::vector<std::string>& list, const std::string& item) {
   if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+}
+
+// Letters and digits, small.
+std::string simple(std::string_view written) {
+  std::string name;
+  for (const char c : written)
+    if (std::isalnum(static_cast<unsigned char>(c))) name += static_cast<char>(std::tolower(c));
+  return name;
 }
 
 // The keys as YAML. Sorted by path, so the keys of a section stand together.
@@ -42,11 +49,11 @@ std::string yaml_of(const std::map<std::string, std::string>& values) {
 
 void RunKeys::set(const std::string& key, const std::string& value, std::string_view effect) {
   const Key* known = key_of(scenario_keys(), key);
-  if (known == nullptr) return refuse(fmt::format("{} ({})", effect.empty() ? value : effect, key));
+  if (known == nullptr) return refuse(effect.empty() ? key + ": " + value : std::string(effect));
   if (known->choices != nullptr && known->type == KeyType::choice) {
     const std::vector<std::string_view> words = known->choices();
     if (std::find(words.begin(), words.end(), value) == words.end())
-      return refuse(fmt::format("{} ({}: {})", effect.empty() ? "it" : effect, key, value));
+      return refuse(effect.empty() ? key + ": " + value : std::string(effect));
   }
   values_[key] = value;
 }
@@ -86,114 +93,6 @@ void set_scenario(PublishedRow& row, const RunKeys& keys) {
   row.scenario = std::make_shared<const Scenario>(std::move(loaded.scenario));
 }
 
-namespace {
-
-std::string simple(const std::string& written) {
-  std::string name;
-  for (const char c : written.substr(written.find('/') == std::string::npos ? 0 : written.find('/') + 1))
-    if (std::isalnum(static_cast<unsigned char>(c))) name += static_cast<char>(std::tolower(c));
-  return name;
-}
-
-struct KnownModel {
-  const char* word;     // the written name without all but letters and digits begins with it; the longest decides
-  const char* name;     // of the library
-  const char* feature;  // why the library might not have it
-};
-constexpr const char *latent = "latent attention and multi-token prediction",
-                     *sinks = "sliding windows, attention sinks and biases", *mamba = "hybrid layers (Mamba)",
-                     *delta = "hybrid layers (gated delta net)", *vision = "a vision encoder beside the language model",
-                     *squared = "an MLP with squared ReLU";
-constexpr KnownModel known_models[] = {
-    {"deepseekv3", "deepseek-v3", latent},
-    {"moonlight16ba3b", "moonlight-16b-a3b", latent},
-    {"gptoss120b", "gpt-oss-120b", sinks},
-    {"gptoss20b", "gpt-oss-20b", sinks},
-    {"qwen330ba3b", "qwen3-30b-a3b", ""},
-    {"qwen3235ba22b", "qwen3-235b-a22b", ""},
-    {"qwen3next", "", delta},
-    {"qwen35", "", delta},
-    {"qwen36", "", delta},
-    {"qwen38", "", delta},
-    {"qwen38b", "qwen3-8b", ""},
-    {"qwen34b", "qwen3-4b", ""},
-    {"qwen314b", "qwen3-14b", ""},
-    {"qwen332b", "qwen3-32b", ""},
-    {"qwen306b", "qwen3-0.6b", ""},
-    {"qwen317b", "qwen3-1.7b", ""},
-    {"qwen257b", "qwen2.5-7b", ""},
-    {"qwen2505b", "qwen2.5-0.5b", ""},
-    {"qwen2532b", "qwen2.5-32b", ""},
-    {"qwen2572b", "qwen2.5-72b", ""},
-    {"qwen25vl", "", vision},
-    {"qwen25omni", "", vision},
-    {"qwen3vl", "", vision},
-    {"qwen3omni", "", vision},
-    {"internvl", "", vision},
-    {"gemma4", "gemma-4-26b-a4b", vision},
-    {"nemotron3", "", mamba},
-    {"nemotronh", "", mamba},
-    {"nvidianemotron3", "", mamba},
-    {"nemotron415b", "nemotron-4-15b", squared},
-    {"nemotron4340b", "nemotron-4-340b", squared},
-    {"llama38b", "llama-3.1-8b", ""},
-    {"llama370b", "llama-3.1-70b", ""},
-    {"llama318b", "llama-3.1-8b", ""},
-    {"llama3170b", "llama-3.1-70b", ""},
-    {"llama31405b", "llama-3.1-405b", ""},
-    {"llama270b", "llama-2-70b", ""},
-    {"llama27b", "llama-2-7b", ""},
-    {"llama213b", "llama-2-13b", ""},
-    {"mixtral8x7b", "mixtral-8x7b", ""},
-    {"mixtral8x22b", "mixtral-8x22b", ""},
-    {"gpt3175b", "gpt3-175b", ""},
-    {"grok1", "grok-1", ""},
-};
-
-bool in_library(std::string_view name) {
-  const auto models = embedded_models();
-  return std::any_of(models.begin(), models.end(), [&](const EmbeddedFile& file) { return file.name == name; });
-}
-
-// Grok-1: xai-org/grok-1 run.py. Its experts are gated, as those of the Llama family, by GELU.
-void set_grok(RunKeys& keys) {
-  keys.set("model.family", "llama");
-  for (const auto& [key, value] : std::map<std::string, std::int64_t>{{"layers", 64},
-                                                                      {"hidden", 6144},
-                                                                      {"ffn", 32768},
-                                                                      {"heads", 48},
-                                                                      {"kv_heads", 8},
-                                                                      {"vocab", 131072},
-                                                                      {"experts", 8},
-                                                                      {"experts_per_token", 2}})
-    keys.set("model." + key, value);
-}
-
-}  // namespace
-
-std::string set_model(RunKeys& keys, const std::string& written) {
-  const std::string name = simple(written);
-  const KnownModel* known = nullptr;
-  for (const KnownModel& each : known_models)
-    if (name.starts_with(each.word) &&
-        (known == nullptr || std::string_view(each.word).size() > std::string_view(known->word).size()))
-      known = &each;
-  if (known == nullptr) {
-    keys.refuse("the model " + written);
-    return written;
-  }
-  const std::string library = known->name, feature = known->feature;
-  if (library.empty())
-    keys.refuse(feature);
-  else if (in_library(library))
-    keys.set("model.name", library);
-  else if (library == "grok-1")
-    set_grok(keys);
-  else
-    keys.refuse(feature.empty() ? "the model " + library : feature);
-  return library.empty() ? known->word : library;
-}
-
 void set_pipeline(RunKeys& keys, const std::string& model, int pipeline, int chunks) {
   const int stages = pipeline * chunks;
   if (model != "deepseek-v3" || stages == 1) return;
@@ -211,9 +110,54 @@ void set_pipeline(RunKeys& keys, const std::string& model, int pipeline, int chu
   keys.assume("layers of stages as in NVIDIA's recipes of DeepSeek-V3");
 }
 
-void set_cluster(RunKeys& keys, const std::string& machine, int gpus) {
+void set_layout(RunKeys& keys, const RunLayout& layout) {
+  // Megatron-Core gives each tensor rank a whole key-value head: a copy where there are fewer than ranks.
+  const std::int64_t kv_heads = kv_heads_of(keys);
+  if (kv_heads > 0 && layout.tensor > kv_heads && layout.tensor % kv_heads == 0) {
+    keys.set("model.kv_heads", layout.tensor);
+    keys.assume("a key-value head for each tensor rank");
+  }
+  keys.set("model.sequence", layout.sequence);
+  keys.set("layout.tensor", layout.tensor);
+  keys.set("layout.sequence_parallel", layout.tensor > 1 ? "true" : "false");
+  keys.set("layout.context", layout.context);
+  keys.set("layout.pipeline", layout.pipeline);
+  if (layout.pipeline > 1 && layout.chunks > 1) {
+    keys.set("layout.chunks", layout.chunks);
+    keys.set("schedule.name", "interleaved-1f1b");
+  }
+  keys.set("layout.zero", layout.full_shards ? 3 : 1);
+  keys.set("layout.vocab_multiple", 128);  // --make-vocab-size-divisible-by of Megatron-LM
+  keys.set("schedule.micro_batch", layout.micro_batch);
+  keys.set("schedule.global_batch", layout.global_batch);
+}
+
+void set_experts(RunKeys& keys, int expert, int expert_tensor, const std::string& dispatcher) {
+  if (expert > 1) keys.set("layout.expert", expert);
+  if (expert_tensor > 0) keys.set("layout.expert_tensor", expert_tensor);
+  const std::string word = simple(dispatcher);
+  const bool deep = word.starts_with("deepep"), all = word.empty() || word.find("alltoall") != std::string::npos;
+  keys.set("layout.dispatcher", deep ? "deepep" : all ? "alltoall" : word, "the dispatcher " + dispatcher);
+  if (deep && word != "deepep") keys.assume(dispatcher + " is as fast as the network");
+}
+
+bool lacks(PublishedRow& row, const Cells& cells, const std::vector<std::string_view>& columns) {
+  for (const std::string_view column : columns)
+    if (cells.empty(column)) row.unpriceable = fmt::format("column {}: its source does not say it", column);
+  row.no_layout = !row.unpriceable.empty();
+  return row.no_layout;
+}
+
+int degree(const Cells& cells, std::string_view column) {
+  const std::string& text = cells.text(column);
+  for (const char* none : {"", "n/a", "NA", "None", "null", "0"})
+    if (text == none) return 1;
+  return cells.count(column);
+}
+
+void set_cluster(RunKeys& keys, const std::string& machine, int gpus, int gpus_per_node) {
   keys.set("cluster.machine", machine);
-  int per_node = std::min(gpus, 8);
+  int per_node = std::min(gpus, gpus_per_node);
   if (machine.starts_with("gb")) {
     // An NVLink domain is what nodes are elsewhere: messages inside it do not use the network.
     constexpr int domain = 72;

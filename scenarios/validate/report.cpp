@@ -39,6 +39,7 @@ Description<ScoreSet> excluded_keys() {
   add(Exclusion::status, "did not end");
   add(Exclusion::after_pp_fix, "older version of the trainer");
   add(Exclusion::all_reduce_test, "< 300 GB/s");
+  add(Exclusion::no_layout, "its source gives no layout");
   add(Exclusion::superseded, "measured again later, or taken back by its authors");
   add(Exclusion::unknown_recipe, "what decides the time is not in the table");
   add(Exclusion::contradiction, "its figures contradict each other");
@@ -136,8 +137,10 @@ std::string built_in_name(const Validation& validation) {
 // How many rows have a price, also of those that no score uses, and what the others have that is not modelled.
 std::string coverage_text(const Validation& validation) {
   std::map<std::string, int> effects;
-  std::int64_t priced = 0, other = 0;
+  std::int64_t priced = 0, other = 0, all = 0;
   for (const RowResult& result : validation.rows) {
+    if (result.exclusion == Exclusion::status || result.exclusion == Exclusion::no_layout) continue;
+    ++all;
     priced += result.price.step_s > 0;
     other += !(result.price.step_s > 0) && result.row->not_modelled.empty();
     for (const std::string& effect : result.row->not_modelled) ++effects[effect];
@@ -145,9 +148,9 @@ std::string coverage_text(const Validation& validation) {
   if (effects.empty()) return "";
   std::vector<std::pair<std::string, int>> sorted(effects.begin(), effects.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-  const auto all = static_cast<std::int64_t>(validation.rows.size());
-  std::string text = fmt::format("  priced: {} of {} ({:.0f} %); not modelled, some rows have several:\n", priced,
-                                 counted(all, "row"), 100.0 * static_cast<double>(priced) / static_cast<double>(all));
+  std::string text = fmt::format(
+      "  priced: {} of {} with a step time and a layout ({:.0f} %); not modelled, some rows have several:\n", priced,
+      counted(all, "row"), 100.0 * static_cast<double>(priced) / static_cast<double>(all));
   for (const auto& [effect, count] : sorted) text += fmt::format("    {:4} {}\n", count, effect);
   if (other > 0) text += fmt::format("    {:4} refused for other reasons, below\n", other);
   return text;
