@@ -86,7 +86,7 @@ MemoryRun memory_run_of(const PublishedRow& row) {
   run.stages = counted_memory(step_for_memory(row), {.executor = false, .layers = layers_of(row)});
   run.capacity_bytes = machine_of(row).memory_bytes;
   run.fitted = row.status == RowStatus::ok;
-  run.reserved_bytes = row.reserved_bytes;
+  run.reserved_bytes = row.printed ? 0 : row.reserved_bytes;
   if (run.facts.gathered == GatheredInputs::by_stages)
     run.gathered = gathered_in(row), run.usual = usually_gathered(row);
   return run;

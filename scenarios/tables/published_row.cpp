@@ -41,6 +41,7 @@ Exclusion exclusion_of(const PublishedRow& row) {
   if (row.all_reduce_bytes_per_s > 0 && row.all_reduce_bytes_per_s < healthy_all_reduce)
     return Exclusion::all_reduce_test;
   if (row.no_layout) return Exclusion::no_layout;
+  if (row.memory_only) return Exclusion::memory_only;
   if (row.contradiction) return Exclusion::contradiction;
   if (row.superseded) return Exclusion::superseded;
   if (row.unknown_recipe) return Exclusion::unknown_recipe;

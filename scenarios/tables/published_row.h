@@ -8,9 +8,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "models/memory/printed_memory.h"
 #include "models/model/names.h"
 #include "schedules/step/step.h"
 
@@ -30,6 +32,7 @@ enum class Exclusion : std::uint8_t {
   after_pp_fix,
   all_reduce_test,
   no_layout,
+  memory_only,
   superseded,
   unknown_recipe,
   contradiction
@@ -39,6 +42,7 @@ inline constexpr std::array exclusion_names{Named{Exclusion::none, "none"},
                                             Named{Exclusion::after_pp_fix, "after_pp_fix"},
                                             Named{Exclusion::all_reduce_test, "all_reduce_test"},
                                             Named{Exclusion::no_layout, "no_layout"},
+                                            Named{Exclusion::memory_only, "memory_only"},
                                             Named{Exclusion::superseded, "superseded"},
                                             Named{Exclusion::unknown_recipe, "unknown_recipe"},
                                             Named{Exclusion::contradiction, "contradiction"}};
@@ -61,12 +65,16 @@ struct PublishedRow {
   RowStatus status = RowStatus::other;
   double step_s = 0;                               // 0: not measured
   double allocated_bytes = 0, reserved_bytes = 0;  // after the step; peak of the allocator. 0: not measured
+  // Where the trainer printed the two: how it allocates. They are then bytes of tensors on the last rank, after a step and
+  // at most, and nothing of the allocator.
+  std::optional<PrintedSettings> printed;
   // About the run.
   bool fixed_pipeline = true;         // false: a version of the trainer before its pipeline was repaired
   double all_reduce_bytes_per_s = 0;  // measured by the run inside the node; 0: not measured
   // A run that its authors measured again later: `version` orders those of one `version_of`. Empty: no other version.
   std::string version_of, version;
   bool no_layout = false;                 // its source gives no layout
+  bool memory_only = false;               // its time says nothing of the model
   bool superseded = false;                // a newer version is in the table, or its authors took it back
   bool unknown_recipe = false;            // the table lacks what decides the time: recomputation, graphs, dispatcher
   bool contradiction = false;             // its figures contradict each other, or need more than the GPU's peak

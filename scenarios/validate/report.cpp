@@ -40,6 +40,7 @@ Description<ScoreSet> excluded_keys() {
   add(Exclusion::after_pp_fix, "older version of the trainer");
   add(Exclusion::all_reduce_test, "< 300 GB/s");
   add(Exclusion::no_layout, "its source gives no layout");
+  add(Exclusion::memory_only, "its time says nothing of the model");
   add(Exclusion::superseded, "measured again later, or taken back by its authors");
   add(Exclusion::unknown_recipe, "what decides the time is not in the table");
   add(Exclusion::contradiction, "its figures contradict each other");
