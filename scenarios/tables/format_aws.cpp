@@ -14,7 +14,7 @@ void read_aws(const Cells& cells, PublishedRow& row) {
   row.machine = machine_named("gpu", cells.text("gpu"), {"h100-80gb"});
   row.gpus = cells.count("gpus");
   const std::string model = set_model(keys, cells.text("model"));
-  row.group = row.choice = model + " on " + row.machine;
+  row.group = row.choice = row.study = model + " on " + row.machine;
   row.table = fmt::format("{}, line {}", row.group, row.line);
   row.step_s = cells.above_zero("step_s");
 
@@ -41,6 +41,7 @@ void read_aws(const Cells& cells, PublishedRow& row) {
   const bool full = plain_word(cells.text("recompute")) == "full";
   set_recompute(keys, full ? "full" : "");
   set_scenario(row, keys);
+  row.keys["transport"] = cells.text("dispatcher");
 }
 
 }  // namespace slipway::scenarios

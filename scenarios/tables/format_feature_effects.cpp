@@ -41,7 +41,7 @@ void read_feature_effects(const Cells& cells, PublishedRow& row) {
   RunKeys keys;
   row.machine = machine_named("system", cells.text("system"), {"h100-80gb"});
   const std::string model = set_model(keys, cells.text("model"));
-  row.group = row.choice = row.table = cells.text("study");
+  row.group = row.choice = row.table = row.study = cells.text("study");
   if (!cells.empty("step_s")) row.step_s = cells.above_zero("step_s");
   if (row.step_s == 0 && row.status == RowStatus::ok && cells.empty("tflops_per_gpu")) row.status = RowStatus::other;
   if (lacks(row, cells, {"gpus", "gbs"})) return;

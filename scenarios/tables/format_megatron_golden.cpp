@@ -48,7 +48,8 @@ void set_experts_of(RunKeys& keys, const Cells& cells) {
   const std::string& frequency = cells.text("moe_layer_freq");  // "([0]*3+[1]*11)"
   if (frequency.starts_with("([0]*")) {
     keys.set("model.dense_layers", std::stoll(frequency.substr(5)), "dense layers before those with experts");
-    keys.set("model.dense_ffn", number(cells, "ffn", 4 * cells.integer("hidden")));
+    keys.set("model.dense_ffn", number(cells, "ffn", 4 * cells.integer("hidden")),
+             "dense layers before those with experts");
   }
   set_experts(keys, static_cast<int>(number(cells, "ep", 1)), static_cast<int>(number(cells, "etp", 0)),
               cells.text("flex_backend").empty() ? cells.text("dispatcher") : cells.text("flex_backend"));

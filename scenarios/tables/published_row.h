@@ -7,6 +7,7 @@
 // Guarded by tests/scenarios/tables_test.cpp: step seconds of known rows by each paper's own FLOP formula.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -71,6 +72,10 @@ struct PublishedRow {
   // About the run.
   bool fixed_pipeline = true;         // false: a version of the trainer before its pipeline was repaired
   double all_reduce_bytes_per_s = 0;  // measured by the run inside the node; 0: not measured
+  // The keys by which it was read, also those that the language does not have (run_keys.h). Rows of one `study` differ in
+  // nothing else, so that two of them show what a lever does; empty: no such study.
+  std::map<std::string, std::string> keys;
+  std::string study;
   // A run that its authors measured again later: `version` orders those of one `version_of`. Empty: no other version.
   std::string version_of, version;
   bool no_layout = false;                 // its source gives no layout

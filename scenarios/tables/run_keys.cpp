@@ -48,6 +48,7 @@ std::string yaml_of(const std::map<std::string, std::string>& values) {
 }  // namespace
 
 void RunKeys::set(const std::string& key, const std::string& value, std::string_view effect) {
+  wanted_[key] = value;
   const Key* known = key_of(scenario_keys(), key);
   if (known == nullptr) return refuse(effect.empty() ? key + ": " + value : std::string(effect));
   if (known->choices != nullptr && known->type == KeyType::choice) {
@@ -67,6 +68,7 @@ void RunKeys::refuse(const std::string& effect) { add_once(refused_, effect); }
 void RunKeys::assume(const std::string& what) { assumed_ += (assumed_.empty() ? "" : "; ") + what; }
 
 void set_scenario(PublishedRow& row, const RunKeys& keys) {
+  row.keys = keys.wanted();
   row.assumed = keys.assumed();
   row.not_modelled = keys.refused();
   for (const std::string& effect : row.not_modelled)
@@ -136,9 +138,10 @@ void set_experts(RunKeys& keys, int expert, int expert_tensor, const std::string
   if (expert > 1) keys.set("layout.expert", expert);
   if (expert_tensor > 0) keys.set("layout.expert_tensor", expert_tensor);
   const std::string word = simple(dispatcher);
-  const bool deep = word.starts_with("deepep"), all = word.empty() || word.find("alltoall") != std::string::npos;
+  const bool deep = word.starts_with("deepep") || word == "flex",
+             all = word.empty() || word.find("alltoall") != std::string::npos;
   keys.set("layout.dispatcher", deep ? "deepep" : all ? "alltoall" : word, "the dispatcher " + dispatcher);
-  if (deep && word != "deepep") keys.assume(dispatcher + " is as fast as the network");
+  if (deep && word != "deepep" && word != "flex") keys.assume(dispatcher + " is as fast as the network");
 }
 
 bool lacks(PublishedRow& row, const Cells& cells, const std::vector<std::string_view>& columns) {

@@ -31,6 +31,8 @@ class RunKeys {
   void assume(const std::string& what);
 
   const std::map<std::string, std::string>& values() const { return values_; }
+  // These and those that were refused.
+  const std::map<std::string, std::string>& wanted() const { return wanted_; }
   const std::vector<std::string>& refused() const { return refused_; }
   const std::string& assumed() const { return assumed_; }
   // The host launches nothing kernel by kernel: a fact of the trainer, as long as no key says it of a run.
@@ -38,7 +40,7 @@ class RunKeys {
   bool launches_graphs() const { return launches_graphs_; }
 
  private:
-  std::map<std::string, std::string> values_;
+  std::map<std::string, std::string> values_, wanted_;
   std::vector<std::string> refused_;  // each once
   std::string assumed_;
   bool launches_graphs_ = false;

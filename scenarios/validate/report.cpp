@@ -9,6 +9,7 @@
 #include "scenarios/answers/readable.h"
 #include "scenarios/command_line/command.h"
 #include "scenarios/validate/graph_prices.h"
+#include "scenarios/validate/levers.h"
 #include "scenarios/validate/pooled.h"
 
 namespace slipway::scenarios {
@@ -307,7 +308,8 @@ std::string unpriced_text(const Validation& validation) {
 
 std::string report_text(const Validation& validation) {
   return title(validation) + scores_text(validation) + groups_text(validation) + memory_text(validation) +
-         regret_text(validation) + worst_text(validation) + assumed_text(validation) + unpriced_text(validation);
+         levers_text(validation) + regret_text(validation) + worst_text(validation) + assumed_text(validation) +
+         unpriced_text(validation);
 }
 
 namespace {
