@@ -10,6 +10,7 @@ namespace slipway::scenarios {
 
 void read_dgxc(const Cells& cells, PublishedRow& row) {
   row.status = RowStatus::ok;
+  row.tflops_per_gpu = cells.number_or("tflops_per_gpu", 0);
   RunKeys keys;
   row.machine = machine_named("gpu", cells.text("gpu"), {"h100-80gb"});
   row.gpus = cells.count("gpus");

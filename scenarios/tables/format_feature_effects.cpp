@@ -38,6 +38,7 @@ void set_others(RunKeys& keys, const Cells& cells, const std::string& model) {
 void read_feature_effects(const Cells& cells, PublishedRow& row) {
   const std::string& outcome = cells.text("outcome");
   row.status = outcome == "ok" ? RowStatus::ok : outcome == "OOM" ? RowStatus::out_of_memory : RowStatus::other;
+  row.tflops_per_gpu = cells.number_or("tflops_per_gpu", 0);
   RunKeys keys;
   row.machine = machine_named("system", cells.text("system"), {"h100-80gb"});
   const std::string model = set_model(keys, cells.text("model"));

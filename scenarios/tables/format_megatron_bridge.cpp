@@ -19,6 +19,7 @@ bool shards_all(const Cells& cells) {
 
 void read_megatron_bridge(const Cells& cells, PublishedRow& row) {
   row.status = RowStatus::ok;
+  row.tflops_per_gpu = cells.number_or("model_tflops_per_gpu", 0);
   RunKeys keys;
   row.machine = machine_named("gpu", cells.text("gpu"), {"h100-80gb"});
   row.gpus = cells.count("gpus");

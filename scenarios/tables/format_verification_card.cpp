@@ -25,6 +25,7 @@ std::string scopes_of(const std::string& written) {
 
 void read_verification_card(const Cells& cells, PublishedRow& row) {
   row.status = RowStatus::ok;
+  row.tflops_per_gpu = cells.number_or("tflops_gpu", 0);
   RunKeys keys;
   row.machine = machine_named("hardware", cells.text("hardware"), {"h100-80gb"});
   row.gpus = cells.count("gpus");

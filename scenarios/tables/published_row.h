@@ -66,6 +66,7 @@ struct PublishedRow {
   RowStatus status = RowStatus::other;
   double step_s = 0;                               // 0: not measured
   double allocated_bytes = 0, reserved_bytes = 0;  // after the step; peak of the allocator. 0: not measured
+  double tflops_per_gpu = 0;                       // as published, by its authors' count of FLOPs; 0: not given
   // Where the trainer printed the two: how it allocates. They are then bytes of tensors on the last rank, after a step and
   // at most, and nothing of the allocator.
   std::optional<PrintedSettings> printed;

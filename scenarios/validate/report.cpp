@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/model/megatron_flops.h"
 #include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/command_line/command.h"
@@ -225,6 +226,27 @@ std::string worst_text(const Validation& validation) {
   return worst.empty() ? "" : aligned_table(lines, "  ") + '\n';
 }
 
+// Predicted and published speed side by side, both by the FLOPs that Megatron-LM counts (models/model/megatron_flops.h):
+// the published one, and what the measured seconds mean by that formula. They differ where the authors count otherwise.
+std::string tflops_text(const Validation& validation) {
+  constexpr std::size_t shown = 16;
+  std::vector<std::vector<std::string>> lines{
+      {"TFLOP/s per GPU, by Megatron-LM's FLOP formula", "line", "predicted", "of the measured seconds", "published"}};
+  std::size_t all = 0;
+  for (const RowResult& result : validation.rows) {
+    const PublishedRow& row = *result.row;
+    if (result.exclusion != Exclusion::none || !(row.tflops_per_gpu > 0) || !(result.price.step_s > 0)) continue;
+    if (++all > shown) continue;
+    const double flops = tokens_per_step(row) * megatron_flops_per_token(megatron_count(*row.step.model));
+    const auto speed = [&](double seconds) { return fmt::format("{:.0f}", flops / (row.gpus * seconds * 1e12)); };
+    lines.push_back({in_words(row), std::to_string(row.line), speed(result.price.step_s), speed(row.step_s),
+                     fmt::format("{:.0f}", row.tflops_per_gpu)});
+  }
+  if (all == 0) return "";
+  return aligned_table(lines, "  ") +
+         (all > shown ? fmt::format("  ... of {}\n", counted(static_cast<std::int64_t>(all), "row")) : "") + '\n';
+}
+
 std::vector<std::string> verdict_line(const std::string& name, const Confusion& c) {
   std::vector<std::string> line = joined({name}, confusion_keys().cells(c));
   return joined(line, {share_percent(c.share_right()), share_percent(c.share_of_safe_oom())});
@@ -308,8 +330,8 @@ std::string unpriced_text(const Validation& validation) {
 
 std::string report_text(const Validation& validation) {
   return title(validation) + scores_text(validation) + groups_text(validation) + memory_text(validation) +
-         levers_text(validation) + regret_text(validation) + worst_text(validation) + assumed_text(validation) +
-         unpriced_text(validation);
+         levers_text(validation) + regret_text(validation) + worst_text(validation) + tflops_text(validation) +
+         assumed_text(validation) + unpriced_text(validation);
 }
 
 namespace {
