@@ -1,5 +1,5 @@
 // Experts on ranks of their own: tokens travel to them, and every layout trains like one process. Virtual ranks in this
-// process; losses of ten steps agree to 1e-9 relative, gradients of the first step to 1e-12 of the global gradient norm.
+// process; losses of eight steps agree to 1e-10 relative, gradients of the first step to 1e-12 of the global gradient norm.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace slipway::test {
 namespace {
 
-constexpr int few_steps = 10;  // of a run; there are many layouts
+constexpr int few_steps = 8;  // of a run; there are many layouts
 
 Step with_experts(const Model& model, const Degrees& degrees, int expert, int expert_tensor = 0) {
   Step input = with_layout(model, degrees);
@@ -89,8 +89,8 @@ TEST(ExpertParallel, TimesEveryOtherDegreeGivesTheResultsOfOneProcess) {
                                              .sequence_parallel = tensor > 1},
                                             expert, cut));
             }
-  EXPECT_GE(inputs.size(), 20u);
-  expect_layouts_equal_one_process(inputs, few_steps);
+  EXPECT_EQ(inputs.size(), 36u);
+  expect_layouts_equal_one_process(inputs, few_steps, 1e-10);
 }
 
 // Cut finer than attention, and coarser; no rank divides experts, and tokens travel all the same.
@@ -100,7 +100,7 @@ TEST(ExpertParallel, WithExpertsCutByOtherDegreesThanAttentionGivesTheResultsOfO
   expect_layouts_equal_one_process(
       {with_experts(model, whole, 1, 1), with_experts(model, whole, 1, 4),
        with_experts(model, {.data = 4, .zero = 1}, 2, 2), with_experts(model, {.pipeline = 2, .data = 4}, 1, 4)},
-      few_steps);
+      few_steps, 1e-10);
 }
 
 // Beside shared experts, with sigmoid scores and groups of experts; recomputed, in every kind of schedule.
@@ -128,7 +128,7 @@ TEST(ExpertParallel, InEverySchedulePassGivesTheResultsOfOneProcess) {
     if (chunks) inputs.back().layout.chunks = 2;
     if (schedule == "terapipe") inputs.back().slices = 2;
   }
-  expect_layouts_equal_one_process(inputs, few_steps);
+  expect_layouts_equal_one_process(inputs, few_steps, 1e-10);
 }
 
 // Layers without experts among those with them.
@@ -139,7 +139,7 @@ TEST(ExpertParallel, InSomeLayersOnlyGivesTheResultsOfOneProcess) {
   dense.block.experts = dense.block.experts_per_token = 0;
   dense.block.ffn = 48;
   model.runs.insert(model.runs.begin() + 1, dense);
-  expect_layouts_equal_one_process({with_experts(model, {.pipeline = 2, .data = 4, .zero = 1}, 4)}, few_steps);
+  expect_layouts_equal_one_process({with_experts(model, {.pipeline = 2, .data = 4, .zero = 1}, 4)}, few_steps, 1e-10);
 }
 
 // The loss that balances experts is of a whole micro-batch, and the bias moves by the load of the whole step, wherever
@@ -164,7 +164,7 @@ TEST(ExpertParallel, BalancedByALossAndABiasGivesTheResultsOfOneProcess) {
     add({.pipeline = 2, .data = 2, .zero = 1}, 2);
     inputs.back().schedule = "zb-h1";
   }
-  expect_layouts_equal_one_process(inputs, few_steps);
+  expect_layouts_equal_one_process(inputs, few_steps, 1e-10);
 }
 
 // The rows of a sequence that a rank routes compete with each other only: one process, which routes sequence after
@@ -179,7 +179,7 @@ TEST(ExpertParallel, WithACapacityDropsWhatOneProcessDrops) {
   }
   inputs.push_back(with_experts(model, {.tensor = 2, .pipeline = 2, .data = 2}, 1));
   for (Step& input : inputs) input.routing.capacity = 0.8;
-  expect_layouts_equal_one_process(inputs, few_steps);
+  expect_layouts_equal_one_process(inputs, few_steps, 1e-10);
 }
 
 }  // namespace

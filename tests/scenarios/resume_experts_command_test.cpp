@@ -1,4 +1,4 @@
-// Experts on ranks of their own, as processes: killed and resumed with the losses of the uninterrupted run, resumed in
+// Experts on ranks of their own, as processes (the last layout: as ranks of one process): killed and resumed with the losses of the uninterrupted run, resumed in
 // other layouts, and compared with their prediction dispatch by dispatch.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -74,7 +74,9 @@ TEST_P(OtherLayoutOfExperts, GoesOnFromACheckpointAsIfNothingHadHappened) {
 INSTANTIATE_TEST_SUITE_P(From, OtherLayoutOfExperts,
                          testing::Values("--set layout.tensor=2",
                                          "--set layout.data=2 --set layout.expert=1 --set layout.expert_tensor=2",
-                                         "--set cluster.gpus_per_node=1"));
+                                         "--set cluster.gpus_per_node=1",
+                                         "--set layout.data=2 --set layout.expert=2 --set cluster.gpus_per_node=1 "
+                                         "--set cluster.ranks_per_gpu=2"));
 
 TEST(ExpertParallelRun, OfFourRanksIsComparedWithItsPredictionDispatchByDispatch) {
   const Ended ended =

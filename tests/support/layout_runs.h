@@ -107,21 +107,23 @@ inline void expect_float32_follows_one_process(Step input) {
     EXPECT_NEAR(many.losses[step], one.losses[step], 2e-5 * one.losses[step]) << "step " << step;
 }
 
-inline void expect_layout_equals_one_process(Step input, int run_steps = steps_of_a_run) {
+inline void expect_layout_equals_one_process(Step input, int run_steps = steps_of_a_run, double relative = 1e-9) {
   SCOPED_TRACE(describe_layout(input));
   const Trained& one = one_process(input, run_steps);
   try {
-    expect_same_training(one, train(input, run_steps));
+    expect_same_training(one, train(input, run_steps), relative);
   } catch (const std::exception& error) {
     ADD_FAILURE() << error.what();
   }
 }
 
 // Two at a time: each is trained by one thread.
-inline void expect_layouts_equal_one_process(const std::vector<Step>& inputs, int run_steps = steps_of_a_run) {
+inline void expect_layouts_equal_one_process(const std::vector<Step>& inputs, int run_steps = steps_of_a_run,
+                                             double relative = 1e-9) {
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    for (std::size_t i = next++; i < inputs.size(); i = next++) expect_layout_equals_one_process(inputs[i], run_steps);
+    for (std::size_t i = next++; i < inputs.size(); i = next++)
+      expect_layout_equals_one_process(inputs[i], run_steps, relative);
   };
   std::thread other(work);
   work();
