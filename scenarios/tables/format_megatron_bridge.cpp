@@ -24,7 +24,8 @@ void read_megatron_bridge(const Cells& cells, PublishedRow& row) {
   row.machine = machine_named("gpu", cells.text("gpu"), {"h100-80gb"});
   row.gpus = cells.count("gpus");
   const std::string model = set_model(keys, cells.text("model_family"));
-  row.group = row.choice = model + " on " + row.machine;
+  row.group = model + " on " + row.machine;
+  row.choice = model;  // a family is left out as a whole
   row.table = fmt::format("{}, line {}", row.group, row.line);
   const std::int64_t sequence = cells.integer("seq"), batch = cells.integer("gbs");
   row.step_s = static_cast<double>(batch * sequence) / (row.gpus * cells.above_zero("tokens_per_s_per_gpu"));

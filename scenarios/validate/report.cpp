@@ -171,6 +171,11 @@ std::string scores_text(const Validation& validation) {
   const std::vector<const RowResult*> rows = pointers(validation.rows);
   std::vector<std::vector<std::string>> lines{joined({"step time", "n"}, score_keys().headings())};
   lines.push_back(score_line(built_in_name(validation), score(rows, std::nullopt)));
+  const auto refused = [](const RowResult* row) { return !row->row->not_modelled.empty(); };
+  std::vector<const RowResult*> modelled;
+  std::remove_copy_if(rows.begin(), rows.end(), std::back_inserter(modelled), refused);
+  if (modelled.size() < rows.size())
+    lines.push_back(score_line("  what is modelled alone", score(modelled, std::nullopt)));
   if (validation.refitted)
     for (const Left way : all_ways)
       lines.push_back(score_line(fmt::format("left out by {}", name_of(way)), score(rows, way)));
