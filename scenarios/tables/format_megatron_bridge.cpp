@@ -72,7 +72,8 @@ void read_megatron_bridge(const Cells& cells, PublishedRow& row) {
   if (cells.text("phase") == "lora") keys.set("run.lora", "true", lora);
 
   row.superseded = cells.text("in_head") != "yes";
-  row.unknown_recipe = cells.empty("recipe") || !cells.empty("recipe_differs");
+  row.unknown_recipe = cells.empty("recipe") || !cells.empty("recipe_differs") ||
+                       (has_experts && cells.empty("r_moe_a2a_overlap"));  // hidden or not: a fifth of a step
   row.version = cells.text("release");
   row.version_of =
       fmt::format("{} {} {} {} {} s{} b{} m{} t{} c{} p{} v{} e{} f{}", cells.text("phase"), model, row.machine,
