@@ -15,7 +15,8 @@ void read_aws(const Cells& cells, PublishedRow& row) {
   row.machine = machine_named("gpu", cells.text("gpu"), {"h100-80gb"});
   row.gpus = cells.count("gpus");
   const std::string model = set_model(keys, cells.text("model"));
-  row.group = row.choice = row.study = model + " on " + row.machine;
+  row.group = row.study = model + " on " + row.machine;
+  row.choice = model;
   row.table = fmt::format("{}, line {}", row.group, row.line);
   row.step_s = cells.above_zero("step_s");
 

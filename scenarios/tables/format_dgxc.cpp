@@ -15,7 +15,8 @@ void read_dgxc(const Cells& cells, PublishedRow& row) {
   row.machine = machine_named("gpu", cells.text("gpu"), {"h100-80gb"});
   row.gpus = cells.count("gpus");
   const std::string model = set_model(keys, cells.text("model") + "-" + cells.text("size"));
-  row.group = row.choice = model + " on " + row.machine;
+  row.group = model + " on " + row.machine;
+  row.choice = model;  // a family is left out as a whole
   row.table = fmt::format("{}, line {}", row.group, row.line);
   row.contradiction = cells.text("check_tokens") != "ok";
   row.step_s = cells.number_or("step_s", 0);

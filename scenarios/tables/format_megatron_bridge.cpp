@@ -24,7 +24,8 @@ void read_megatron_bridge(const Cells& cells, PublishedRow& row) {
   row.machine = machine_named("gpu", cells.text("gpu"), {"h100-80gb"});
   row.gpus = cells.count("gpus");
   const std::string model = set_model(keys, cells.text("model_family"));
-  row.group = row.choice = model + " on " + row.machine;
+  row.group = model + " on " + row.machine;
+  row.choice = model;  // a family is left out as a whole
   row.table = fmt::format("{}, line {}", row.group, row.line);
   const std::int64_t sequence = cells.integer("seq"), batch = cells.integer("gbs");
   row.step_s = static_cast<double>(batch * sequence) / (row.gpus * cells.above_zero("tokens_per_s_per_gpu"));
@@ -71,7 +72,8 @@ void read_megatron_bridge(const Cells& cells, PublishedRow& row) {
   if (cells.text("phase") == "lora") keys.set("run.lora", "true", lora);
 
   row.superseded = cells.text("in_head") != "yes";
-  row.unknown_recipe = cells.empty("recipe") || !cells.empty("recipe_differs");
+  row.unknown_recipe = cells.empty("recipe") || !cells.empty("recipe_differs") ||
+                       (has_experts && cells.empty("r_moe_a2a_overlap"));  // hidden or not: a fifth of a step
   row.version = cells.text("release");
   row.version_of =
       fmt::format("{} {} {} {} {} s{} b{} m{} t{} c{} p{} v{} e{} f{}", cells.text("phase"), model, row.machine,

@@ -74,7 +74,11 @@ void set_scenario(PublishedRow& row, const RunKeys& keys) {
   for (const std::string& effect : row.not_modelled)
     row.unpriceable += (row.unpriceable.empty() ? "not modelled: " : ", ") + effect;
   if (!row.not_modelled.empty()) return;
-  LoadResult loaded = load_scenario_text(yaml_of(keys.values()), "");
+  set_scenario(row, yaml_of(keys.values()), keys.launches_graphs());
+}
+
+void set_scenario(PublishedRow& row, const std::string& yaml, bool launches_graphs) {
+  LoadResult loaded = load_scenario_text(yaml, "");
   if (!loaded.errors.empty()) {
     for (const ScenarioError& error : loaded.errors)
       row.unpriceable += fmt::format("{}{}: {}", row.unpriceable.empty() ? "" : "; ", error.key, error.message);
@@ -87,7 +91,7 @@ void set_scenario(PublishedRow& row, const RunKeys& keys) {
   row.gpus = group.nodes * group.gpus_per_node;
   row.gpus_per_node = group.gpus_per_node;
   row.fp8 = scenario.step.narrow != NarrowRecipe::none;
-  if (keys.launches_graphs()) loaded.scenario.trainer.cuda_graphs = true;
+  if (launches_graphs) loaded.scenario.trainer.cuda_graphs = true;
   if (row.step_s > 0) {
     const auto& peaks = group.machine.peak_flops;
     row.contradiction |= mfu_of(row, row.step_s, *std::max_element(peaks.begin(), peaks.end())) > 1;

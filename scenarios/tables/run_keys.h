@@ -48,6 +48,8 @@ class RunKeys {
 
 // Loads the keys. Sets `scenario` and what follows from it: step, machine, GPUs; or `unpriceable`.
 void set_scenario(PublishedRow& row, const RunKeys& keys);
+// The same of a scenario's text.
+void set_scenario(PublishedRow& row, const std::string& yaml, bool launches_graphs = false);
 
 // A model by a name of today's trainers: "DeepSeekV3", "Qwen/Qwen3-30B-A3B". Sets model.name, or refuses by what it
 // has that is not modelled. Returns its plain name, for groups: "deepseek-v3".

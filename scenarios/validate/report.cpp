@@ -171,6 +171,11 @@ std::string scores_text(const Validation& validation) {
   const std::vector<const RowResult*> rows = pointers(validation.rows);
   std::vector<std::vector<std::string>> lines{joined({"step time", "n"}, score_keys().headings())};
   lines.push_back(score_line(built_in_name(validation), score(rows, std::nullopt)));
+  const auto refused = [](const RowResult* row) { return !row->row->not_modelled.empty(); };
+  std::vector<const RowResult*> modelled;
+  std::remove_copy_if(rows.begin(), rows.end(), std::back_inserter(modelled), refused);
+  if (modelled.size() < rows.size())
+    lines.push_back(score_line("  what is modelled alone", score(modelled, std::nullopt)));
   if (validation.refitted)
     for (const Left way : all_ways)
       lines.push_back(score_line(fmt::format("left out by {}", name_of(way)), score(rows, way)));
@@ -271,6 +276,16 @@ std::string memory_text(const Validation& validation) {
   if (validation.refitted)
     for (const Left way : all_ways) add(fmt::format("left out by {}", name_of(way)), score(rows, way));
   std::string text = aligned_table(lines, "  ");
+  constexpr std::size_t listed = 12;
+  std::size_t ran_out = 0;
+  for (const RowResult* result : rows) {  // the few of a table without a choice of layouts, by name
+    if (result->row->status != RowStatus::out_of_memory || !result->row->scenario || ++ran_out > listed) continue;
+    text += fmt::format("  ran out of memory, line {}: {}: {}\n", result->row->line, in_words(*result->row),
+                        !result->price.memory
+                            ? result->price.cannot_memory
+                            : fmt::format("fits with {:.0f} %, {}", 100 * result->price.memory->probability,
+                                          result->price.memory->fits_cautious ? "called safe" : "not called safe"));
+  }
   if (set.memory_unpriced > 0) text += fmt::format("  without a verdict: {}\n", counted(set.memory_unpriced, "row"));
   if (bytes.size() > 1) text += '\n' + aligned_table(bytes, "  ");
   return text + '\n';

@@ -38,6 +38,16 @@ TEST(BridgeTable, ARowIsAScenarioWithTheSecondsOfItsTokens) {
   EXPECT_EQ(exclusion_of(row), Exclusion::none);
 }
 
+TEST(BridgeTable, ARowReadsBackInSlipwaysOwnFormatWithItsExperts) {
+  const PublishedTable table = table_of(bridge_header + "26.04," + qwen);
+  const PublishedRow& row = table.rows.at(0);
+  const PublishedTable again = table_of(csv_line(slipway_columns()) + csv_line(slipway_fields(row)));
+  ASSERT_EQ(again.rows.at(0).unpriceable, "");
+  EXPECT_EQ(again.rows.at(0).step.model->runs, row.step.model->runs);
+  EXPECT_EQ(again.rows.at(0).step.layout.expert, 16);
+  EXPECT_EQ(price(again.rows.at(0)).step_s, price(row).step_s);
+}
+
 TEST(BridgeTable, OfTheReleasesOfALayoutTheNewestIsScored) {
   const PublishedTable table = table_of(bridge_header + "26.04," + qwen + "26.06," + qwen + "26.02.01," + qwen);
   EXPECT_EQ(exclusion_of(table.rows.at(0)), Exclusion::superseded);
