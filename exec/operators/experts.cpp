@@ -141,11 +141,14 @@ ExpertRows rows_for_experts(const at::Tensor& logits, const Block& block, const 
   const auto index = sorted.options();
   rows.order = order;
   rows.ends = at::searchsorted(sorted, at::arange(logits.size(-1), index), /*out_int32=*/true, /*right=*/true);
-  const at::Tensor ends = rows.ends.to(at::kLong);
-  rows.choices = at::diff(ends, 1, 0, at::zeros({1}, ends.options()));
+  if (bias.defined() || routing.balancing_loss > 0 || routing.capacity > 0) {
+    const at::Tensor ends = rows.ends.to(at::kLong);
+    rows.choices = at::diff(ends, 1, 0, at::zeros({1}, ends.options()));
+  }
   if (routing.capacity > 0) drop_rows(rows, sorted, room_of(routing.capacity, logits.size(0), block, logits.size(-1)));
   const std::int64_t kept = rows.order.size(0);
-  rows.place = at::full_like(order, kept).scatter_(0, rows.order, at::arange(kept, index));
+  rows.place = kept < order.size(0) ? at::full_like(order, kept) : at::empty_like(order);
+  rows.place.scatter_(0, rows.order, at::arange(kept, index));
   return rows;
 }
 

@@ -29,7 +29,7 @@ struct ExpertRows {
   at::Tensor order;          // [rows]; dropped ones have no row
   at::Tensor place;          // [tokens·k]; of a dropped one: the number of rows
   at::Tensor ends;           // [E] int32: end of each expert's rows
-  at::Tensor choices;        // [E] int64, those that are dropped included
+  at::Tensor choices;        // [E] int64, those that are dropped included, where anything counts them
   at::Tensor scores;         // [tokens, E], summing to 1 for each token, where a loss balances them; has a gradient
   at::Tensor weights;        // [tokens, k], of the rows' dtype; has a gradient; undefined once the wire has them
   std::int64_t samples = 1;  // of the tokens, which come as [s', samples, h]
