@@ -55,9 +55,8 @@ CommandOptions calibrate_options() {
       .notes(
           "The machine is that of the scenario's first node group. On a CPU machine (cores > 0) peak_flops "
           "becomes\n"
-          "the best measured rate. On GPUs it stays. Without a trace their micro-benchmarks give the constants of\n"
-          "kernels, as of the built-in machines (`slipway kernels`), by which a trainer's steps are priced; with\n"
-          "traces, shares of peak and bandwidth, by which steps of `slipway execute` are.\n"
+          "the best measured rate. On GPUs it stays, and the constants of kernels are fitted, as of the built-in\n"
+          "machines (`slipway kernels`): by them a trainer's steps are priced.\n"
           "\n"
           "A table for --runs has the columns of the format slipway (`slipway list tables`), or of any table\n"
           "there. Trainer and machine are built-in ones. The runs move what their trainer on their cluster\n"
@@ -233,12 +232,33 @@ struct Fitted {
   MeasuredKernels kernels;  // none fitted: the machine is priced by the shares of the calibration
 };
 
-// A GPU's micro-benchmarks give the constants of its kernels. Work inside a run goes with shares of peak and bandwidth: it
-// is of this program's operators, and what those take in a trainer's step is no constant of a kernel.
-Fitted fitted(const Machine& start, const Evidence& evidence, std::ostream& err) {
+// As the scenario's trainer prices a step on this machine.
+Machine trained_machine(Scenario scenario, Machine machine) {
+  for (NodeGroup& group : scenario.cluster.groups) group.machine = machine;
+  set_prices(scenario);
+  return scenario.cluster.groups.front().machine;
+}
+
+// Those of the first, and of the second where the first have none.
+std::vector<FittedKernel> joined(std::vector<FittedKernel> kernels, const std::vector<FittedKernel>& others) {
+  for (const FittedKernel& other : others)
+    if (std::none_of(kernels.begin(), kernels.end(),
+                     [&](const FittedKernel& each) { return each.measured.key == other.measured.key; }))
+      kernels.push_back(other);
+  return kernels;
+}
+
+// A GPU's micro-benchmarks give the constants of its kernels, and tasks of a run move them further.
+Fitted fitted(const Scenario& scenario, const Machine& start, const Evidence& evidence, std::ostream& err) {
   const Ticking ticking(err, "fitting");
   Fitted result;
-  if (evidence.traces == 0) result.kernels = measured_kernels(evidence.measurements, start);
+  result.kernels = measured_kernels(evidence.measurements, start);
+  Machine measured = start;
+  for (const FittedKernel& each : result.kernels.fitted)
+    set_values(measured.kernels, each.measured.key, each.fit.values);
+  if (evidence.traces > 0 && start.cores == 0 && !measured.kernels.empty())
+    result.kernels.fitted =
+        joined(traced_kernels(evidence.observations, trained_machine(scenario, measured)), result.kernels.fitted);
   if (result.kernels.fitted.empty()) {
     result.calibration = calibrate(start, evidence.observations);
     return result;
@@ -304,7 +324,7 @@ int calibrate_command(const std::vector<std::string>& args, std::ostream& out, s
   Machine start = scenario.cluster.groups.front().machine;
   const std::string peak_source = set_peaks(start, evidence, scenario.step.dtype);
 
-  auto [calibration, kernels] = fitted(start, evidence, err);
+  auto [calibration, kernels] = fitted(scenario, start, evidence, err);
   const std::string unfitted = unfitted_text(calibration);
   calibration.machine.name = std::filesystem::path(*path).stem().string();
   calibration.machine.provenance = {command_text(args) + ": fit to " + evidence_text(evidence) + "; " + peak_source +

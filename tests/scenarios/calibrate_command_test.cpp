@@ -280,6 +280,40 @@ TEST_F(CalibrateCommand, FitsTheTraceOfAnExecutedRun) {
   EXPECT_THAT(err_.str(), HasSubstr("the trace is of another scenario"));
 }
 
+TEST_F(CalibrateCommand, ARunOnAGpuMovesTheConstantsOfItsKernels) {
+  const std::string path = std::string(SLIPWAY_SOURCE_DIR) + "/scenarios/examples/llama-8b-64xh100.yaml";
+  const std::vector<std::string> small{"model.layers=8",         "cluster.nodes=1", "layout.pipeline=2",
+                                       "layout.tensor=4",        "layout.data=1",   "schedule.global_batch=4",
+                                       "cluster.trainer=generic"};
+  Scenario scenario = load_scenario(path, small).scenario;
+  scenario.cluster.groups[0].machine = slower_gpu();
+  set_prices(scenario);
+  TaskGraph graph = lower(scenario.step);
+  const Durations durations = durations_of(graph, scenario.cluster);
+  set_global_order(graph, durations);
+  const Timeline timeline = replay(graph, durations, 3);
+  {
+    std::ofstream file(folder_ / "t.json");
+    write_chrome_trace(file, trace_of(graph, timeline, "libtorch"));
+  }
+  std::vector<std::string> args{"calibrate", path, "--trace", (folder_ / "t.json").string(), "-o", profile()};
+  for (const std::string& key : small) args.insert(args.end(), {"--set", key});
+  ASSERT_EQ(run_slipway(args, out_, err_), status_done) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("gemm bfloat16"));
+
+  // The profile prices the run that it was fitted to.
+  const Machine machine = fitted(), truth = slower_gpu();
+  const auto bfloat16 = static_cast<std::size_t>(Format::bfloat16);
+  EXPECT_NEAR(machine.kernels.gemm[bfloat16]->share / truth.kernels.gemm[bfloat16]->share, 1, 0.03);
+  Scenario again = load_scenario(path, small).scenario;
+  again.cluster.groups[0].machine = machine;
+  set_prices(again);
+  TaskGraph same = lower(again.step);
+  const Durations predicted = durations_of(same, again.cluster);
+  set_global_order(same, predicted);
+  EXPECT_NEAR(replay(same, predicted, 3).makespan_s / timeline.makespan_s, 1, 0.02);
+}
+
 TEST_F(CalibrateCommand, MistakesAreUsageErrorsThatSayWhatToDo) {
   const auto mistake = [&](const std::vector<std::string>& args) {
     EXPECT_EQ(run(args), status_usage);
