@@ -39,12 +39,16 @@ void sync_and_close(int file, const std::string& path) {
   if (::close(file) != 0 || !synced) fail(path);
 }
 
+Piece across_all(const CheckpointEntry& e) { return {0, e.shard_dim == 1 ? e.rows : e.columns}; }
+
 std::string line_of(const CheckpointEntry& e, std::uint64_t offset, std::uint64_t checksum) {
   std::ostringstream line;
   line << "entry " << e.parameter << ' ' << name_of(e.dtype) << ' ' << e.rows << ' ' << e.columns << ' ' << e.shard_dim
        << ' ' << e.from << ' ' << e.to << ' ' << e.updates << ' ' << offset << ' ' << checksum << ' '
        << e.pieces.size();
   for (const Piece& piece : e.pieces) line << ' ' << piece.begin << ' ' << piece.end;
+  if (e.across.end > 0 && e.across.end - e.across.begin < across_all(e).end)
+    line << " across " << e.across.begin << ' ' << e.across.end;
   line << '\n';
   return line.str();
 }
@@ -58,7 +62,10 @@ StoredEntry entry_from(const std::string& line, const std::string& path) {
       e.checksum >> pieces;
   for (Piece piece; e.pieces.size() < pieces && in >> piece.begin >> piece.end;) e.pieces.push_back(piece);
   const auto known = dtype_named(dtype);
-  if (!in || word != "entry" || !known) throw std::runtime_error(path + " holds a line that is no entry: " + line);
+  bool whole = static_cast<bool>(in) && word == "entry" && known;
+  e.across = across_all(e);
+  if (whole && in >> word) whole = word == "across" && in >> e.across.begin >> e.across.end;
+  if (!whole) throw std::runtime_error(path + " holds a line that is no entry: " + line);
   e.dtype = *known;
   return e;
 }

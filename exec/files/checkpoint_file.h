@@ -2,12 +2,13 @@
 //
 //   shard-<r>.index   a line each:
 //                     "entry <parameter> <dtype> <rows> <columns> <shard_dim> <from> <to> <updates> <offset> <checksum>
-//                     <pieces> <begin> <end> ..."  or  "matrix <name> <dtype> <rows> <columns> <offset> <checksum>"
+//                     <pieces> <begin> <end> ... [across <begin> <end>]"  or  "matrix <name> <dtype> <rows> <columns> <offset> <checksum>"
 //   shard-<r>.data    per entry: master weights, first moments, second moments, [from, to) of each
 //                     per matrix: its elements in row-major order
 //
 // An entry is a part of one tensor-parallel shard of one parameter. The shard is the concatenation of `pieces` along
-// shard_dim (models/model/parameters.h). The entry has [from, to) of its elements in row-major order: all, or a ZeRO
+// shard_dim (models/model/parameters.h). `across` is its range of the other dimension where that is not all of it: the
+// rows of some experts. The entry has [from, to) of its elements in row-major order: all, or a ZeRO
 // slice. So shards of any layout combine to whole parameters, which can be cut anew. A matrix is further optimizer
 // state, whole, from the one rank that has it (K-FAC's inverses, exec/rank/kfac.h).
 // Plain C++. Guarded by tests/exec/checkpoint_file_test.cpp.
@@ -32,6 +33,7 @@ struct CheckpointEntry {
   std::int64_t rows = 0, columns = 0;  // of the whole parameter
   int shard_dim = -1;
   std::vector<Piece> pieces;  // all rows for a parameter that is not cut
+  Piece across;               // along the other dimension; when written, 0 to 0 stands for all of it
   std::int64_t from = 0, to = 0;
   std::int64_t updates = 0;  // optimizer steps so far
 

@@ -4,7 +4,9 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <utility>
 
 #include "exec/operators/operators.h"
 #include "exec/transport/device.h"
@@ -16,16 +18,20 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Rows in the order of tokens: [tokens, k, h].
+at::ScalarType at_least_float(const at::Tensor& t) { return t.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
+
+// Rows in the order of tokens: [tokens, k, h]. A dropped one is 0.
 at::Tensor by_token(const at::Tensor& rows, const at::Tensor& place, std::int64_t experts_per_token) {
-  return rows.index_select(0, place).view({-1, experts_per_token, rows.size(1)});
+  const bool all = rows.size(0) == place.size(0);
+  const at::Tensor with_dropped = all ? rows : at::cat({rows, at::zeros({1, rows.size(1)}, rows.options())});
+  return with_dropped.index_select(0, place).view({-1, experts_per_token, rows.size(1)});
 }
 
 // Autograd's own backward would add the rows in the varying order of a GPU's threads.
 struct ToExperts : torch::autograd::Function<ToExperts> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& order,
                             const at::Tensor& place) {
-    const std::int64_t k = order.size(0) / x.size(0);
+    const std::int64_t k = place.size(0) / x.size(0);
     context->save_for_backward({place});
     context->saved_data["k"] = k;
     return x.index_select(0, order.floor_divide(k));
@@ -51,6 +57,18 @@ struct FromExperts : torch::autograd::Function<FromExperts> {
   }
 };
 
+// A row of each to each: its backward goes by the inverse.
+struct Permuted : torch::autograd::Function<Permuted> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& order,
+                            const at::Tensor& inverse) {
+    context->save_for_backward({inverse});
+    return x.index_select(0, order);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    return {gradients[0].index_select(0, context->get_saved_variables()[0]), {}, {}};
+  }
+};
+
 }  // namespace
 
 namespace {
@@ -71,32 +89,78 @@ struct Choice {
 };
 
 // In float32 at least.
-Choice choose_experts(const at::Tensor& logits, const Block& block) {
+Choice choose_experts(const at::Tensor& logits, const Block& block, const at::Tensor& bias) {
   const std::int64_t k = block.experts_per_token;
   const bool softmax = block.scores == RouterScores::softmax;
-  if (softmax && block.normalises_scores && block.groups_per_token == block.expert_groups) {
+  if (softmax && block.normalises_scores && block.groups_per_token == block.expert_groups && !bias.defined()) {
     const auto [best, expert] = at::topk(logits, k, -1);  // softmax keeps the order, and its sum cancels
     return {at::softmax(best, -1), expert};
   }
   const at::Tensor scores = softmax ? at::softmax(logits, -1) : at::sigmoid(logits);
-  const at::Tensor expert = std::get<1>(at::topk(within_groups(scores.detach(), block), k, -1));
+  const at::Tensor ranked = bias.defined() ? scores.detach() + bias.to(scores.scalar_type()) : scores.detach();
+  const at::Tensor expert = std::get<1>(at::topk(within_groups(ranked, block), k, -1));
   const at::Tensor chosen = scores.gather(1, expert);
   return {block.normalises_scores ? chosen / chosen.sum(-1, true) : chosen, expert};
 }
 
 }  // namespace
 
-ExpertRows rows_for_experts(const at::Tensor& logits, const Block& block) {
-  auto [weights, expert] = choose_experts(logits.element_size() < 4 ? logits.to(at::kFloat) : logits, block);
+namespace {
+
+// Keeps the first `room` rows of each expert. `sorted`: the expert of each row.
+void drop_rows(ExpertRows& rows, const at::Tensor& sorted, std::int64_t room) {
+  const at::Tensor begins = rows.choices.cumsum(0) - rows.choices;
+  const at::Tensor in_expert = at::arange(sorted.size(0), sorted.options()) - begins.index_select(0, sorted);
+  rows.order = rows.order.masked_select(in_expert < room);
+  rows.ends = rows.choices.clamp_max(room).cumsum(0).to(at::kInt);
+}
+
+// Rows of an expert of `tokens` that are routed together.
+std::int64_t room_of(double capacity, std::int64_t tokens, const Block& block, std::int64_t experts) {
+  return static_cast<std::int64_t>(
+      std::ceil(capacity * static_cast<double>(tokens * block.experts_per_token) / static_cast<double>(experts)));
+}
+
+at::Tensor shares_of(const at::Tensor& logits, const Block& block) {
+  if (block.scores == RouterScores::softmax) return at::softmax(logits, -1);
+  const at::Tensor scores = at::sigmoid(logits);  // DeepSeek-V3, equation 19
+  return scores / scores.sum(-1, true);
+}
+
+}  // namespace
+
+ExpertRows rows_for_experts(const at::Tensor& logits, const Block& block, const Routing& routing,
+                            const at::Tensor& bias) {
+  const at::Tensor wide = logits.element_size() < 4 ? logits.to(at::kFloat) : logits;
+  auto [weights, expert] = choose_experts(wide, block, bias);
   if (block.score_scale != 1) weights = weights * block.score_scale;
   ExpertRows rows;
   rows.weights = weights.to(logits.scalar_type());
+  if (routing.balancing_loss > 0) rows.scores = shares_of(wide, block).to(logits.scalar_type());
   const auto [sorted, order] = at::sort(expert.flatten(), /*stable=*/true, 0, false);
   const auto index = sorted.options();
   rows.order = order;
   rows.ends = at::searchsorted(sorted, at::arange(logits.size(-1), index), /*out_int32=*/true, /*right=*/true);
-  rows.place = at::empty_like(order).scatter_(0, order, at::arange(order.size(0), index));
+  if (bias.defined() || routing.balancing_loss > 0 || routing.capacity > 0) {
+    const at::Tensor ends = rows.ends.to(at::kLong);
+    rows.choices = at::diff(ends, 1, 0, at::zeros({1}, ends.options()));
+  }
+  if (routing.capacity > 0) drop_rows(rows, sorted, room_of(routing.capacity, logits.size(0), block, logits.size(-1)));
+  const std::int64_t kept = rows.order.size(0);
+  rows.place = kept < order.size(0) ? at::full_like(order, kept) : at::empty_like(order);
+  rows.place.scatter_(0, rows.order, at::arange(kept, index));
   return rows;
+}
+
+void sort_arrived(ArrivedRows& arrived, at::Device device) {
+  const std::int64_t sources = arrived.counts.size(0), experts = arrived.counts.size(1);
+  arrived.ends = arrived.counts.sum(0).cumsum(0).to(at::kInt).to(device);
+  if (sources == 1) return;
+  const at::Tensor expert = at::arange(experts, arrived.counts.options()).repeat({sources});
+  const at::Tensor order =
+      at::argsort(expert.repeat_interleave(arrived.counts.flatten()), /*stable=*/true, 0, /*descending=*/false);
+  arrived.order = order.to(device);
+  arrived.place = at::empty_like(order).scatter_(0, order, at::arange(order.size(0), order.options())).to(device);
 }
 
 at::Tensor to_experts(const at::Tensor& x, const ExpertRows& rows) {
@@ -107,34 +171,103 @@ at::Tensor from_experts(const at::Tensor& y, const ExpertRows& rows) {
   return FromExperts::apply(y, rows.weights, rows.order, rows.place);
 }
 
+namespace {
+
+struct BalancingGradient : torch::autograd::Function<BalancingGradient> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& branch, const at::Tensor& scores,
+                            const at::Tensor& choices, double factor) {
+    context->save_for_backward({choices});
+    context->saved_data["factor"] = factor;
+    context->saved_data["tokens"] = scores.size(0);
+    return branch.view_as(branch);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const at::Tensor choices = context->get_saved_variables()[0];
+    const at::Tensor each = (choices * context->saved_data["factor"].toDouble()).unsqueeze(0);
+    return {gradients[0], each.expand({context->saved_data["tokens"].toInt(), -1}), {}, {}};
+  }
+};
+
+// E times what each expert was chosen beyond the mean: whole numbers, whose sums are exact in any order.
+struct LoadGradient : torch::autograd::Function<LoadGradient> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& weights, const at::Tensor& /*bias*/,
+                            const at::Tensor& excess) {
+    context->save_for_backward({excess});
+    return weights.view_as(weights);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    return {gradients[0], context->get_saved_variables()[0], {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor with_balancing_gradient(const at::Tensor& branch, const at::Tensor& scores, const at::Tensor& choices,
+                                   double factor) {
+  return BalancingGradient::apply(branch, scores, choices, factor);
+}
+
 void run_share(OperatorContext& c) { c.wires[index_of(wire_shared)] = c.wires[index_of(wire_branch)]; }
 
 void run_route(OperatorContext& c) {
   at::Tensor& branch = c.wires[index_of(wire_branch)];
   const at::Tensor logits =
       linear(branch, parameter_named(c.parameters, "mlp.router.weight"), nullptr, c.region.weight_gradients);
-  c.rows = rows_for_experts(logits.flatten(0, 1), c.block);
+  const ShardedParameter* const bias = find_parameter(c.parameters, "mlp.router.bias");
+  c.rows = rows_for_experts(logits.flatten(0, 1), c.block, c.routing, bias ? bias->weight : at::Tensor());
   c.rows.samples = branch.size(1);
   branch = to_experts(branch.flatten(0, 1), c.rows);
+  at::Tensor gates = std::exchange(c.rows.weights, at::Tensor());
+  if (bias) {
+    const at::Tensor& choices = c.rows.choices;
+    const at::Tensor leaf = c.region.tap(bias->weight.to(at_least_float(bias->weight)), bias->gradient);
+    const at::Tensor excess = (choices * choices.size(0) - choices.sum()).to(leaf.scalar_type());
+    gates = LoadGradient::apply(gates, leaf, excess);
+  }
+  if ((c.op.writes & wire_statistics) != 0) {
+    gates = at::cat({gates, std::exchange(c.rows.scores, at::Tensor())}, 1);
+    c.wires[index_of(wire_statistics)] = c.rows.choices.to(at_least_float(gates));
+  }
+  c.wires[index_of(wire_gates)] = gates;
 }
+
+namespace {
+
+const at::Tensor& ends_of(const ExpertRows& rows) {
+  return rows.arrived.ends.defined() ? rows.arrived.ends : rows.ends;
+}
+
+}  // namespace
 
 void run_experts_up(OperatorContext& c) {
   at::Tensor& branch = c.wires[index_of(wire_branch)];
-  branch =
-      grouped_linear(branch, c.rows.ends, parameter_named(c.parameters, "mlp.up.weight"), c.region.weight_gradients);
+  ArrivedRows& arrived = c.rows.arrived;
+  if (arrived.counts.defined()) sort_arrived(arrived, branch.device());
+  if (arrived.order.defined()) branch = Permuted::apply(branch, arrived.order, arrived.place);
+  branch = grouped_linear(branch, ends_of(c.rows), parameter_named(c.parameters, "mlp.up.weight"),
+                          c.region.weight_gradients);
 }
 
 void run_experts_down(OperatorContext& c) {
   at::Tensor& branch = c.wires[index_of(wire_branch)];
-  branch =
-      grouped_linear(branch, c.rows.ends, parameter_named(c.parameters, "mlp.down.weight"), c.region.weight_gradients);
+  branch = grouped_linear(branch, ends_of(c.rows), parameter_named(c.parameters, "mlp.down.weight"),
+                          c.region.weight_gradients);
+  const ArrivedRows& arrived = c.rows.arrived;
+  if (arrived.order.defined()) branch = Permuted::apply(branch, arrived.place, arrived.order);
 }
 
 void run_combine(OperatorContext& c) {
   at::Tensor& branch = c.wires[index_of(wire_branch)];
-  branch = from_experts(branch, c.rows).unflatten(0, {-1, c.rows.samples});
+  ExpertRows rows = c.rows;
+  const at::Tensor gates = std::exchange(c.wires[index_of(wire_gates)], at::Tensor());
+  const std::int64_t k = c.block.experts_per_token;
+  rows.weights = gates.narrow(1, 0, k);
+  branch = from_experts(branch, rows).unflatten(0, {-1, rows.samples});
+  if ((c.op.reads & wire_statistics) != 0)
+    branch = with_balancing_gradient(branch, gates.narrow(1, k, gates.size(1) - k),
+                                     std::exchange(c.wires[index_of(wire_statistics)], at::Tensor()),
+                                     c.balancing_factor / static_cast<double>(k));
   if ((c.op.reads & wire_shared) != 0) branch = branch + c.wires[index_of(wire_shared)];
-  c.rows = {};
 }
 
 namespace {

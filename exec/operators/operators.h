@@ -41,12 +41,15 @@ struct OperatorContext {
   const TokenBatch& batch;                // embed, logits, loss
   const std::vector<TokenRange>& tokens;  // of the sequence: a slice's, or those of this context rank
   RotaryTables& rotary;
-  ExpertRows& rows;  // from `route` to the `combine` of the same block
+  ExpertRows& rows;  // from `route` to the `combine` of the same block, whose segments may be others
   int tensor_rank = 0, tensor_degree = 1;
   bool sequence_parallel = false;
   double loss_tokens = 1;          // predicted tokens of the whole step, over all ranks
   KeyValueCache* cache = nullptr;  // null: no slices
   int context_degree = 1;
+  Routing routing = {};
+  double balancing_factor =
+      0;  // α·E / (T²·M) of this block (experts.h), by the tensor ranks that route the same tokens
 };
 
 // Reads op.reads and writes op.writes in `wires`. Throws std::runtime_error for `communicate`.

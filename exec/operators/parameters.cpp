@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
+#include <numeric>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -22,27 +24,29 @@ double normal_number(std::uint64_t key, std::uint64_t index) {
   return std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v);
 }
 
-std::vector<std::int64_t> local_shape(const Parameter& parameter, const std::vector<Piece>& pieces) {
-  std::array<std::int64_t, 2> shape = parameter.shape;
-  if (parameter.shard_dim >= 0) {
-    std::int64_t along = 0;
-    for (const Piece& piece : pieces) along += piece.end - piece.begin;
-    shape[parameter.shard_dim] = along;
-  }
-  if (parameter.is_vector) return {shape[0]};
-  return {shape[0], shape[1]};
-}
+// The dimension that pieces divide.
+int dimension_of(const Parameter& parameter) { return std::max(parameter.shard_dim, 0); }
 
 // Global indices of the shard along `dim`, in local order.
-std::vector<std::int64_t> indices_along(const Parameter& parameter, const std::vector<Piece>& pieces, int dim) {
+std::vector<std::int64_t> indices_along(const Parameter& parameter, const Shard& shard, int dim) {
   std::vector<std::int64_t> indices;
-  if (parameter.shard_dim == dim) {
-    for (const Piece& piece : pieces)
-      for (std::int64_t i = piece.begin; i < piece.end; ++i) indices.push_back(i);
-  } else {
-    for (std::int64_t i = 0; i < parameter.shape[dim]; ++i) indices.push_back(i);
-  }
+  const auto add = [&](const Piece& piece) {
+    for (std::int64_t i = piece.begin; i < piece.end; ++i) indices.push_back(i);
+  };
+  if (dimension_of(parameter) == dim)
+    for (const Piece& piece : shard.pieces) add(piece);
+  else
+    add(shard.across);
   return indices;
+}
+
+std::vector<std::int64_t> local_shape(const Parameter& parameter, const Shard& shard) {
+  std::array<std::int64_t, 2> shape{};
+  std::int64_t& along = shape[dimension_of(parameter)];
+  for (const Piece& piece : shard.pieces) along += piece.end - piece.begin;
+  shape[1 - dimension_of(parameter)] = shard.across.end - shard.across.begin;
+  if (parameter.is_vector) return {shape[0]};
+  return {shape[0], shape[1]};
 }
 
 // Draws each row once, with as many threads as one operator may use. Every number has an index of its own, so it does
@@ -64,6 +68,8 @@ void over_rows(std::size_t rows, std::size_t columns, Draw draw) {
 // Sets shapes and offsets. Tensors are allocated afterwards, when the block's size is known.
 void place(BlockParameters& block, std::vector<Parameter> list, const ParameterPlacement& placement) {
   for (Parameter& meta : list) {
+    const bool apart = placement.experts_apart && meta.experts > 0;
+    if (apart != placement.experts) continue;
     ShardedParameter parameter;
     if (placement.table != nullptr && !meta.same_as.empty()) {
       parameter = parameter_named(*placement.table, meta.same_as);
@@ -71,8 +77,12 @@ void place(BlockParameters& block, std::vector<Parameter> list, const ParameterP
       block.elsewhere.push_back(std::move(parameter));
       continue;
     }
-    parameter.pieces = pieces_of(meta, placement.tensor_rank, placement.tensor_degree);
-    parameter.elements = shard_elements(meta, placement.tensor_degree);
+    Shard shard = apart ? expert_shard(meta, *placement.experts_apart)
+                        : dense_shard(meta, placement.tensor_rank, placement.tensor_degree);
+    const std::vector<std::int64_t> shape = local_shape(meta, shard);
+    parameter.elements = std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+    parameter.pieces = std::move(shard.pieces);
+    parameter.across = shard.across;
     parameter.offset = block.elements;
     block.elements += parameter.elements;
     if (is_summed_over_tensor(meta, placement.tensor_degree, placement.sequence_parallel)) {
@@ -88,12 +98,32 @@ void place(BlockParameters& block, std::vector<Parameter> list, const ParameterP
 
 }  // namespace
 
-at::Tensor draw_shard(const Parameter& parameter, const std::vector<Piece>& pieces, std::uint64_t seed) {
-  at::Tensor shard = at::empty(local_shape(parameter, pieces), at::kDouble);
+Piece whole_across(const Parameter& parameter) { return {0, parameter.shape[1 - dimension_of(parameter)]}; }
+
+Shard dense_shard(const Parameter& parameter, int tensor_rank, int tensor_degree) {
+  return {pieces_of(parameter, tensor_rank, tensor_degree), whole_across(parameter)};
+}
+
+Shard expert_shard(const Parameter& parameter, const schedules::ExpertPlace& at) {
+  Shard shard = dense_shard(parameter, at.cut, at.cut_degree);
+  const Piece rows{parameter.shape[0] * at.expert / at.degree, parameter.shape[0] * (at.expert + 1) / at.degree};
+  if (parameter.shard_dim == 1) {
+    shard.across = rows;
+    return shard;
+  }
+  std::erase_if(shard.pieces, [&](Piece& piece) {
+    piece = {std::max(piece.begin, rows.begin), std::min(piece.end, rows.end)};
+    return piece.begin >= piece.end;
+  });
+  return shard;
+}
+
+at::Tensor draw_shard(const Parameter& parameter, const Shard& part, std::uint64_t seed) {
+  at::Tensor shard = at::empty(local_shape(parameter, part), at::kDouble);
   if (parameter.constant) return shard.fill_(parameter.constant_value);
   const std::uint64_t key = mix(seed, parameter.same_as.empty() ? parameter.name : parameter.same_as);
-  const std::vector<std::int64_t> rows = indices_along(parameter, pieces, 0);
-  const std::vector<std::int64_t> columns = indices_along(parameter, pieces, 1);
+  const std::vector<std::int64_t> rows = indices_along(parameter, part, 0);
+  const std::vector<std::int64_t> columns = indices_along(parameter, part, 1);
   double* const values = shard.mutable_data_ptr<double>();
   over_rows(rows.size(), columns.size(), [&](std::size_t i) {
     double* value = values + i * columns.size();
@@ -114,7 +144,7 @@ BlockParameters make_parameters(const Model& model, int block_index, std::uint64
   block.weights = at::zeros({padded}, on_device.dtype(placement.weight_dtype));
   block.gradients = at::zeros({padded}, on_device.dtype(placement.gradient_dtype));
   for (ShardedParameter& parameter : block.parameters) {
-    const at::Tensor values = draw_shard(parameter.meta, parameter.pieces, seed);
+    const at::Tensor values = draw_shard(parameter.meta, Shard{parameter.pieces, parameter.across}, seed);
     const auto view = [&](const at::Tensor& flat) {
       return flat.narrow(0, parameter.offset, parameter.elements).view(values.sizes());
     };

@@ -14,6 +14,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,12 +23,14 @@
 #include "exec/transport/device.h"
 #include "models/model/dtype.h"
 #include "models/model/parameters.h"
+#include "schedules/step/expert_place.h"
 
 namespace slipway::exec {
 
 struct ShardedParameter {
   Parameter meta;
   std::vector<Piece> pieces;              // of this tensor rank, along meta.shard_dim
+  Piece across;                           // along the other dimension: all of it, or this rank's experts
   at::Tensor weight, gradient;            // views, local shape; vectors have one dimension
   std::int64_t offset = 0, elements = 0;  // in the flat tensors
   bool natural = false;                   // its gradient is preconditioned (exec/rank/kfac.h) and applied without AdamW
@@ -39,8 +42,8 @@ struct BlockParameters {
   std::int64_t tensor_sum = 0;    // elements whose gradients are summed over the tensor group; they come first
   std::int64_t elements = 0;      // without padding
   std::vector<ShardedParameter> parameters;
-  // Tensors of another block that this block uses and the other keeps, reduces, updates and saves: a tied head's matrix
-  // on the embedding's rank (schedules/step/placement.h).
+  // Tensors of other BlockParameters that this block uses and the others keep, reduce, update and save: a tied head's
+  // matrix on the embedding's rank (schedules/step/placement.h), a block's experts where tokens travel to them.
   std::vector<ShardedParameter> elsewhere;
 };
 
@@ -52,6 +55,10 @@ struct ParameterPlacement {
       nullptr;  // the embedding's, which holds a tied head's matrix; null: the head has its own
   at::ScalarType weight_dtype = at::kFloat, gradient_dtype = at::kFloat;
   at::Device device = at::kCPU;
+  // Where tokens travel to experts, a block's own experts are BlockParameters apart: other ranks hold the same ones than
+  // hold the rest of the block. `experts` chooses those.
+  std::optional<schedules::ExpertPlace> experts_apart = {};
+  bool experts = false;
 };
 
 // Allocates and draws. Throws std::runtime_error unless the tensors summed over the tensor group come first.
@@ -70,7 +77,21 @@ FlatRange range_within(const ShardedParameter& parameter, std::int64_t begin, st
 const ShardedParameter* find_parameter(const BlockParameters& block, std::string_view suffix);
 const ShardedParameter& parameter_named(const BlockParameters& block, std::string_view suffix);
 
-// This rank's shard of `parameter` in float64.
-at::Tensor draw_shard(const Parameter& parameter, const std::vector<Piece>& pieces, std::uint64_t seed);
+// What a rank holds of a parameter: `pieces` along its shard_dim, and the range `across` of the other dimension.
+struct Shard {
+  std::vector<Piece> pieces;
+  Piece across;
+};
+// The other dimension of `parameter`, whole.
+Piece whole_across(const Parameter& parameter);
+// The shard of a tensor rank, and that of a rank of experts, which holds some of the matrices one below the other.
+Shard dense_shard(const Parameter& parameter, int tensor_rank, int tensor_degree);
+Shard expert_shard(const Parameter& parameter, const schedules::ExpertPlace& at);
+
+// A shard of `parameter` in float64.
+at::Tensor draw_shard(const Parameter& parameter, const Shard& shard, std::uint64_t seed);
+inline at::Tensor draw_shard(const Parameter& parameter, const std::vector<Piece>& pieces, std::uint64_t seed) {
+  return draw_shard(parameter, Shard{pieces, whole_across(parameter)}, seed);
+}
 
 }  // namespace slipway::exec

@@ -34,11 +34,12 @@ Buckets::Buckets(const Bundle& bundle, int rank, at::Device device)
   const TaskGraph& graph = bundle.graph;
   const Layout& layout = graph.step.layout;
   if (layout.zero >= 1) slice_count_ = layout.data * layout.context * graph.placement.copies;
+  if (dispatches_tokens(graph.step)) experts_ = expert_place_of(layout, rank);
   ParameterPlacement placement;
   placement.tensor_rank = at_.tensor;
   placement.tensor_degree = layout.tensor;
   placement.sequence_parallel = layout.sequence_parallel;
-  placement.slices = slice_count_;
+  placement.experts_apart = experts_;
   placement.weight_dtype = torch_dtype(graph.step.dtype);
   placement.gradient_dtype = gradient_dtype(graph);
   placement.device = device;
@@ -47,27 +48,38 @@ Buckets::Buckets(const Bundle& bundle, int rank, at::Device device)
     if (graph.placement.rank[stage] != at_.pipeline) continue;
     const BlockRange& range = graph.stages[stage];
     for (int block = range.first; block < range.last; ++block) {
-      const auto made = buckets_.emplace(block, make_bucket(stage, block, placement)).first;
+      const auto made = buckets_.emplace(Key{block, false}, make_bucket(stage, {block, false}, placement)).first;
       if (block == 0 && one_table) placement.table = &made->second.parameters;
+      if (!experts_ || blocks_of(graph.step.model)[block].experts == 0) continue;
+      const auto apart = buckets_.emplace(Key{block, true}, make_bucket(stage, {block, true}, placement)).first;
+      const std::vector<ShardedParameter>& experts = apart->second.parameters.parameters;
+      std::vector<ShardedParameter>& elsewhere = made->second.parameters.elsewhere;
+      elsewhere.insert(elsewhere.end(), experts.begin(), experts.end());
     }
   }
 }
 
-int Buckets::replica_of(int stage) const {
+// In the order of the data groups' communicators (schedules/lower/groups.cpp).
+Buckets::Holders Buckets::holders_of(int stage, bool experts) const {
   const Layout& layout = bundle_.graph.step.layout;
   const std::vector<std::int32_t> holders = bundle_.graph.placement.holders(bundle_.graph.placement.part_of(stage));
-  const auto copy = std::find(holders.begin(), holders.end(), at_.pipeline) - holders.begin();
-  return (static_cast<int>(copy) * layout.data + at_.data) * layout.context + at_.context;
+  const auto copy = static_cast<int>(std::find(holders.begin(), holders.end(), at_.pipeline) - holders.begin());
+  const int each = experts ? expert_data_of(layout) : layout.data * layout.context;
+  const int own = experts ? experts_->replica : at_.data * layout.context + at_.context;
+  return {copy * each + own, layout.zero >= 1 ? each * bundle_.graph.placement.copies : 1};
 }
 
-Buckets::Bucket Buckets::make_bucket(int stage, int block, ParameterPlacement placement) const {
-  BlockParameters parameters = make_parameters(bundle_.graph.step.model, block, bundle_.run.seed, placement);
+Buckets::Bucket Buckets::make_bucket(int stage, Key key, ParameterPlacement placement) const {
+  const Holders holders = holders_of(stage, key.experts);
+  placement.slices = holders.slices;
+  placement.experts = key.experts;
+  BlockParameters parameters = make_parameters(bundle_.graph.step.model, key.block, bundle_.run.seed, placement);
   if (uses_kfac(bundle_.graph.step))
-    for (const KfacLinear& linear : kfac_linears(blocks_of(bundle_.graph.step.model)[block]))
+    for (const KfacLinear& linear : kfac_linears(blocks_of(bundle_.graph.step.model)[key.block]))
       for (ShardedParameter& parameter : parameters.parameters)
         parameter.natural |= parameter.meta.name.ends_with(linear.parameter);
-  const std::int64_t slice = parameters.weights.size(0) / slice_count_;
-  const std::int64_t begin = slice_count_ > 1 ? replica_of(stage) * slice : 0, end = begin + slice;
+  const std::int64_t slice = parameters.weights.size(0) / holders.slices;
+  const std::int64_t begin = holders.slices > 1 ? holders.replica * slice : 0, end = begin + slice;
   // Under ZeRO 1 it is reduced in place; later stages give the bucket's memory away.
   const at::Tensor gradient = shards_gradients() ? at::zeros({slice}, parameters.gradients.options())
                                                  : parameters.gradients.narrow(0, begin, slice);
@@ -76,14 +88,15 @@ Buckets::Bucket Buckets::make_bucket(int stage, int block, ParameterPlacement pl
   OptimizerShard optimizer(parameters, begin, end, weights);
   if (shards_gradients()) free_memory(parameters.gradients);
   auto gathered = shards_weights ? std::make_shared<GatheredWeights>(parameters.weights) : nullptr;
-  return {stage, std::move(parameters), begin, end, gradient, std::move(optimizer), weights, std::move(gathered)};
+  return {
+      stage, holders, std::move(parameters), begin, end, gradient, std::move(optimizer), weights, std::move(gathered)};
 }
 
-const Buckets::Bucket& Buckets::bucket(int block) const {
-  const auto found = buckets_.find(block);
+const Buckets::Bucket& Buckets::bucket(Key key) const {
+  const auto found = buckets_.find(key);
   if (found == buckets_.end())
-    throw std::runtime_error("block " + std::to_string(block) + " is not on pipeline rank " +
-                             std::to_string(at_.pipeline));
+    throw std::runtime_error(std::string(key.experts ? "experts of " : "") + "block " + std::to_string(key.block) +
+                             " are not on pipeline rank " + std::to_string(at_.pipeline));
   return found->second;
 }
 
@@ -91,13 +104,14 @@ const BlockParameters& Buckets::block(int index) const { return bucket(index).pa
 
 std::vector<int> Buckets::blocks() const {
   std::vector<int> held;
-  for (const auto& [block, bucket] : buckets_) held.push_back(block);
+  for (const auto& [key, bucket] : buckets_)
+    if (!key.experts) held.push_back(key.block);
   return held;
 }
 
 template <typename Visit>
 void Buckets::for_each(int stage, Visit visit) const {
-  for (const auto& [block, bucket] : buckets_)
+  for (const auto& [key, bucket] : buckets_)
     if (stage == none || bucket.stage == stage) visit(bucket);
 }
 
@@ -130,11 +144,11 @@ Message Buckets::message(const Work& work) const {
       return {copy, copy};
     }
     case WorkKind::grad_reduce: {  // in place, or this rank's slice of the reduced bucket
-      const Bucket& mine = bucket(work.block);
+      const Bucket& mine = bucket(work);
       return {mine.parameters.gradients, mine.slice_gradient};
     }
     case WorkKind::parameter_gather: {
-      const Bucket& mine = bucket(work.block);
+      const Bucket& mine = bucket(work);
       return {mine.parameters.weights.narrow(0, mine.begin, mine.end - mine.begin), mine.parameters.weights};
     }
     default:
@@ -166,7 +180,7 @@ void Buckets::add_to_slice(int block, const at::Tensor& reduced) { bucket(block)
 
 template <typename Visit>
 void Buckets::for_tied_parts(const at::Tensor& whole, Visit visit) const {
-  for (const auto& [block, mine] : buckets_) {
+  for (const auto& [key, mine] : buckets_) {
     for (const char* name : {"embedding.weight", "head.weight"}) {
       const ShardedParameter* copy = find_parameter(mine.parameters, name);
       if (copy == nullptr) continue;
@@ -202,7 +216,7 @@ at::Tensor Buckets::square_sum(int stage) const {
   at::NoGradGuard no_grad;
   std::vector<at::Tensor> parts;
   for_each(stage, [&](const Bucket& mine) {
-    if (slice_count_ == 1 && replica_of(mine.stage) > 0) return;  // counted on the first replica
+    if (mine.holders.slices == 1 && mine.holders.replica > 0) return;  // counted on the first replica
     for (const ShardedParameter& parameter : mine.parameters.parameters) {
       const FlatRange range = range_within(parameter, mine.begin, mine.end);
       if (!counts(parameter) || range.empty()) continue;
@@ -221,11 +235,11 @@ at::Tensor Buckets::whole_square_sum(int block, const at::Tensor& flat) const {
 }
 
 void Buckets::step(int stage, double rate, const at::Tensor& scale) {
-  for_each(stage, [&](const Bucket& bucket) {
-    Bucket& mine = buckets_.at(bucket.parameters.block);
+  for (auto& [key, mine] : buckets_) {
+    if (stage != none && mine.stage != stage) continue;
     mine.optimizer.step(mine.slice_gradient, bundle_.graph.step.optimizer, rate, scale);
     (shards_gradients() ? mine.slice_gradient : mine.parameters.gradients).zero_();
-  });
+  }
 }
 
 void Buckets::dump(int stage, std::ostream& out) const {
@@ -237,23 +251,23 @@ void Buckets::dump(int stage, std::ostream& out) const {
 // Saving and restoring the buckets' state for checkpoints.
 
 void Buckets::save(ShardWriter& out) const {
-  for (const auto& [block, mine] : buckets_) {
-    if (slice_count_ == 1 && replica_of(mine.stage) > 0) continue;
+  for (const auto& [key, mine] : buckets_) {
+    if (mine.holders.slices == 1 && mine.holders.replica > 0) continue;
     for (const ShardedParameter& parameter : mine.parameters.parameters) {
       const FlatRange range = range_within(parameter, mine.begin, mine.end);
       if (range.empty() || (parameter.meta.shard_dim < 0 && at_.tensor > 0)) continue;
-      add_entry(out, parameter.meta, parameter.pieces, range.from - parameter.offset, range.to - parameter.offset,
-                mine.optimizer.state(range.from, range.to));
+      add_entry(out, parameter.meta, {parameter.pieces, parameter.across}, range.from - parameter.offset,
+                range.to - parameter.offset, mine.optimizer.state(range.from, range.to));
     }
   }
 }
 
 void Buckets::load(const CheckpointReader& checkpoint) {
   at::NoGradGuard no_grad;
-  for (auto& [block, mine] : buckets_) {
+  for (auto& [key, mine] : buckets_) {
     for (ShardedParameter& parameter : mine.parameters.parameters) {
       const ParameterState shard =
-          shard_of(whole_parameter(checkpoint, parameter.meta), parameter.meta, parameter.pieces);
+          shard_of(whole_parameter(checkpoint, parameter.meta), parameter.meta, {parameter.pieces, parameter.across});
       if (has_memory(mine.parameters.weights))  // under ZeRO 3 they are gathered from the slices
         mine.parameters.weights.narrow(0, parameter.offset, parameter.elements).copy_(shard.master);
       const FlatRange range = range_within(parameter, mine.begin, mine.end);

@@ -8,6 +8,9 @@
 //             reduce-scattered and added to this rank's slice; the later steps above then work on slices
 //     ZeRO 3: a rank also keeps only its slice of the weights and gathers a block before each use
 //
+// Where tokens travel to experts, a block's experts are a bucket apart: a rank has some of them, and reduces them with
+// the ranks that have the same ones.
+//
 // Every gradient element counts once in the global norm: replicas (data ranks and copies of the model without
 // ZeRO, tensor ranks of a replicated tensor, a tied head's copy) are left out.
 // Guarded by tests/exec/execute_layouts_test.cpp.
@@ -16,7 +19,9 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include <compare>
 #include <map>
+#include <optional>
 #include <ostream>
 
 #include "exec/operators/gathered_weights.h"
@@ -24,6 +29,7 @@
 #include "exec/operators/parameters.h"
 #include "exec/rank/optimizer.h"
 #include "exec/rank/rank_model.h"
+#include "schedules/step/expert_place.h"
 
 namespace slipway::exec {
 
@@ -32,6 +38,7 @@ class Buckets {
   // Draws the parameters of all stages of `rank`.
   Buckets(const Bundle& bundle, int rank, at::Device device);
 
+  // Also those of the block's experts, in BlockParameters::elsewhere where they are a bucket apart.
   const BlockParameters& block(int index) const;
   std::vector<int> blocks() const;  // of this rank, ascending
 
@@ -52,7 +59,8 @@ class Buckets {
 
   // Sum of squares in float64, [1], of what this rank counts; stage = none: of all its stages.
   at::Tensor square_sum(int stage) const;
-  // The same for all of `block`'s flat gradient, `flat`, before it is reduced over the data parallel ranks.
+  // The same for all of `block`'s flat gradient, `flat`, before it is reduced over the data parallel ranks. Experts are
+  // never apart then (schedules/rules/rules.cpp).
   at::Tensor whole_square_sum(int block, const at::Tensor& flat) const;
   // Updates this rank's slices of `stage` at the learning rate `rate`, with gradients times `scale` (undefined = 1).
   // Then all its gradients are zero.
@@ -65,8 +73,18 @@ class Buckets {
   void load(const CheckpointReader& checkpoint);
 
  private:
+  struct Key {
+    int block = 0;
+    bool experts = false;  // of the block, apart
+    auto operator<=>(const Key&) const = default;
+  };
+  // This rank among those that hold the same parameters and, with ZeRO, divide them.
+  struct Holders {
+    int replica = 0, slices = 1;
+  };
   struct Bucket {
     int stage = 0;
+    Holders holders;
     BlockParameters parameters;
     std::int64_t begin = 0, end = 0;  // this rank's slice of the flat tensors
     at::Tensor slice_gradient;        // a view of the bucket, or its reduce-scattered part
@@ -74,8 +92,10 @@ class Buckets {
     at::Tensor slice_weights;                   // ZeRO 3
     std::shared_ptr<GatheredWeights> gathered;  // ZeRO 3
   };
-  Bucket make_bucket(int stage, int block, ParameterPlacement placement) const;
-  const Bucket& bucket(int block) const;
+  Bucket make_bucket(int stage, Key key, ParameterPlacement placement) const;
+  const Bucket& bucket(Key key) const;
+  const Bucket& bucket(int block) const { return bucket(Key{block, false}); }
+  const Bucket& bucket(const Work& work) const { return bucket(Key{work.block, work.experts}); }
   // Flat view of this rank's copy of the tied embedding, in the copy of the model that `stage` belongs to.
   at::Tensor tied_gradient(int stage) const;
   bool shards_gradients() const { return slice_count_ > 1 && bundle_.graph.step.layout.zero >= 2; }
@@ -83,11 +103,12 @@ class Buckets {
   // Calls visit(part of a whole tied gradient, the same part of this rank's slice) for embedding and head.
   template <typename Visit>
   void for_tied_parts(const at::Tensor& whole, Visit visit) const;
-  // Place of this rank among those that hold the weights of `stage`: data × context × copies of the model.
-  int replica_of(int stage) const;
+  // Those of `stage`: data × context × copies of the model; of its experts apart, fewer by those that divide them.
+  Holders holders_of(int stage, bool experts) const;
   // True if this rank counts `parameter` in a norm.
   bool counts(const ShardedParameter& parameter) const {
-    return (parameter.meta.shard_dim >= 0 || at_.tensor == 0) && parameter.meta.same_as.empty();
+    return (parameter.meta.shard_dim >= 0 || at_.tensor == 0) && parameter.meta.same_as.empty() &&
+           !parameter.meta.balances;
   }
   // Calls visit(bucket) for the blocks of `stage` (none: of every stage of this rank).
   template <typename Visit>
@@ -96,8 +117,9 @@ class Buckets {
   const Bundle& bundle_;
   Coordinates at_;
   at::Device device_;
-  int slice_count_ = 1;
-  std::map<int, Bucket> buckets_;  // by block
+  std::optional<ExpertPlace> experts_;  // where experts are apart
+  int slice_count_ = 1;                 // of dense buckets
+  std::map<Key, Bucket> buckets_;
   std::vector<WaitingGradient> waiting_;
 };
 

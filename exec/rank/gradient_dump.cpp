@@ -19,12 +19,13 @@ struct Header {
   std::int64_t rows = 0, columns = 0, from = 0, to = 0;
   int dim = -1;
   std::vector<Piece> pieces;
+  Piece across;
 };
 
 Header header_from(const std::string& line) {
   std::istringstream in(line);
   Header header;
-  std::string word, shard, slice;
+  std::string word, shard, across, slice;
   std::size_t pieces = 0;
   in >> word >> header.name >> header.rows >> header.columns >> header.dtype >> shard >> header.dim >> pieces;
   for (std::size_t i = 0; in && i < pieces; ++i) {
@@ -32,8 +33,8 @@ Header header_from(const std::string& line) {
     in >> piece.begin >> piece.end;
     header.pieces.push_back(piece);
   }
-  in >> slice >> header.from >> header.to;
-  if (!in || word != "parameter" || shard != "shard" || slice != "slice")
+  in >> across >> header.across.begin >> header.across.end >> slice >> header.from >> header.to;
+  if (!in || word != "parameter" || shard != "shard" || across != "across" || slice != "slice")
     throw std::runtime_error("expected a parameter header, found: " + line);
   return header;
 }
@@ -43,10 +44,10 @@ std::vector<std::int64_t> global_indices(const Header& header, int dim) {
   const auto add = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) indices.push_back(i);
   };
-  if (header.dim == dim)
+  if (std::max(header.dim, 0) == dim)
     for (const Piece& piece : header.pieces) add(piece.begin, piece.end);
   else
-    add(0, dim == 0 ? header.rows : header.columns);
+    add(header.across.begin, header.across.end);
   return indices;
 }
 
@@ -72,12 +73,13 @@ void write_gradients(std::ostream& out, const BlockParameters& block, const at::
   out << std::setprecision(17);
   for (const ShardedParameter& parameter : block.parameters) {
     const auto [from, to] = range_within(parameter, begin, end);
-    if (from >= to) continue;
+    if (from >= to || parameter.meta.balances) continue;  // a load is no gradient
     out << "parameter " << parameter.meta.name << ' ' << parameter.meta.shape[0] << ' ' << parameter.meta.shape[1]
         << ' ' << c10::toString(gradient.scalar_type()) << " shard " << parameter.meta.shard_dim << ' '
         << parameter.pieces.size();
     for (const Piece& piece : parameter.pieces) out << ' ' << piece.begin << ' ' << piece.end;
-    out << " slice " << from - parameter.offset << ' ' << to - parameter.offset << '\n';
+    out << " across " << parameter.across.begin << ' ' << parameter.across.end << " slice " << from - parameter.offset
+        << ' ' << to - parameter.offset << '\n';
     const at::Tensor values = gradient.narrow(0, from - begin, to - from).to(at::kCPU, at::kDouble).contiguous();
     const double* value = values.const_data_ptr<double>();
     for (std::int64_t i = 0; i < to - from; ++i) out << value[i] << (i + 1 < to - from ? ' ' : '\n');

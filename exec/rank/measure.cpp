@@ -136,7 +136,14 @@ void measure(Seat& seat, const Arguments& arguments) {
 
 namespace {
 
-constexpr std::int64_t sizes[] = {1 << 10, 1 << 13, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26};
+// GPUs: enough sizes of a mebibyte and more for the constants of a collective (models/fit/kernel_fit.h).
+std::vector<std::int64_t> message_sizes(at::Device device) {
+  std::vector<std::int64_t> sizes{1 << 10, 1 << 13, 1 << 16, 1 << 18};
+  constexpr std::int64_t least = 1 << 20;
+  const std::int64_t most = device.is_cpu() ? 1 << 26 : 1 << 29, step = device.is_cpu() ? 4 : 2;
+  for (std::int64_t size = least; size <= most; size *= step) sizes.push_back(size);
+  return sizes;
+}
 
 std::string text_of(const char* what, std::int64_t bytes, int members) {
   return std::string(what) + " bytes=" + std::to_string(bytes) + " members=" + std::to_string(members);
@@ -181,7 +188,7 @@ void measure_copy(MeasureContext& c, const char* what, const at::Tensor& from, a
 
 // All ranks measure at once, because they share the way to the host.
 void measure_copies(MeasureContext& c, bool pinned) {
-  for (const std::int64_t bytes : sizes) {
+  for (const std::int64_t bytes : message_sizes(c.device)) {
     const std::int64_t elements = bytes / static_cast<std::int64_t>(at::elementSize(c.type));
     const at::Tensor on_device = at::ones({elements}, c.options());
     const at::Tensor on_host = at::ones({elements}, at::TensorOptions().dtype(c.type).pinned_memory(pinned));
@@ -191,7 +198,7 @@ void measure_copies(MeasureContext& c, bool pinned) {
 }
 
 void measure_messages(MeasureContext& c, Transport* group, Transport* pair) {
-  for (const std::int64_t bytes : sizes) {
+  for (const std::int64_t bytes : message_sizes(c.device)) {
     c.together();
     if (pair) measure_transfer(c, *pair, bytes);
     if (group) measure_collectives(c, *group, bytes);
@@ -253,7 +260,10 @@ Shapes shapes_for(at::Device device) {
            {32000, 2048}},
           4e12,
           4096,
-          {{16, 512, 64}, {32, 1024, 128}, {64, 2048, 64}, {64, 2048, 128}, {16, 4096, 128}, {32, 8192, 128}},
+          {{16, 512, 64},   {64, 512, 64},   {16, 1024, 64},  {64, 1024, 64},  {16, 2048, 64},
+           {64, 2048, 64},  {16, 4096, 64},  {64, 4096, 64},  {16, 8192, 64},  {32, 8192, 64},
+           {16, 512, 128},  {64, 512, 128},  {16, 1024, 128}, {64, 1024, 128}, {16, 2048, 128},
+           {64, 2048, 128}, {16, 4096, 128}, {64, 4096, 128}, {16, 8192, 128}, {32, 8192, 128}},
           {512, 4096, 16384, 65536},
           {1 << 16, 1 << 20, 1 << 24, 1 << 26},
           2048};

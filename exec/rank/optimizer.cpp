@@ -11,10 +11,12 @@ std::vector<UpdateRange> update_ranges(const BlockParameters& block, std::int64_
   for (const ShardedParameter& parameter : block.parameters) {
     const auto [from, to] = range_within(parameter, begin, end);
     if (from >= to) continue;
-    if (!ranges.empty() && ranges.back().decays == parameter.meta.decays && ranges.back().natural == parameter.natural)
+    const UpdateRange next{from, to, parameter.meta.decays, parameter.natural, parameter.meta.balances};
+    const UpdateRange* const last = ranges.empty() ? nullptr : &ranges.back();
+    if (last && last->decays == next.decays && last->natural == next.natural && last->balances == next.balances)
       ranges.back().end = to;
     else
-      ranges.push_back({from, to, parameter.meta.decays, parameter.natural});
+      ranges.push_back(next);
   }
   return ranges;
 }
@@ -30,7 +32,8 @@ OptimizerShard::OptimizerShard(const BlockParameters& block, std::int64_t begin,
     mine.begin = range.begin - begin;
     mine.decays = range.decays;
     mine.natural = range.natural;
-    if (!range.natural) {
+    mine.balances = range.balances;
+    if (mine.has_moments()) {
       mine.mean = at::zeros_like(mine.master);
       mine.square = at::zeros_like(mine.master);
       mine.steps = at::zeros({}, mine.master.options().dtype(at::kFloat));
@@ -48,7 +51,7 @@ const OptimizerShard::Range& OptimizerShard::range_of(std::int64_t from, std::in
 ParameterState OptimizerShard::state(std::int64_t from, std::int64_t to) const {
   const Range& range = range_of(from, to);
   const auto part = [&](const at::Tensor& all) { return all.narrow(0, from - begin_ - range.begin, to - from); };
-  if (range.natural)
+  if (!range.has_moments())
     return {part(range.master), at::zeros_like(part(range.master)), at::zeros_like(part(range.master)), 0};
   return {part(range.master), part(range.mean), part(range.square),
           static_cast<std::int64_t>(range.steps.item<float>())};
@@ -59,7 +62,7 @@ void OptimizerShard::restore(std::int64_t from, std::int64_t to, const Parameter
   const Range& range = range_of(from, to);
   const ParameterState mine = state(from, to);
   mine.master.copy_(stored.master);
-  if (!range.natural) {
+  if (range.has_moments()) {
     mine.mean.copy_(stored.mean);
     mine.square.copy_(stored.square);
     range.steps.fill_(static_cast<double>(stored.updates));
@@ -83,6 +86,11 @@ void OptimizerShard::step(const at::Tensor& gradient, const Optimizer& optimizer
   at::Tensor divisor;
   if (scale.defined()) divisor = scale.reciprocal().to(at::kFloat);
   for (Range& range : ranges_) {
+    if (range.balances) {  // its gradient is the load beyond the mean
+      range.master.sub_(gradient.narrow(0, range.begin, range.elements()).sign(), optimizer.router_bias_speed);
+      if (!range.weight.is_same(range.master)) range.weight.copy_(range.master);
+      continue;
+    }
     at::Tensor part = gradient.narrow(0, range.begin, range.master.size(0)).to(range.master.scalar_type());
     std::optional<at::Tensor> divides;
     if (scale.defined() && !range.natural && range.master.scalar_type() == at::kFloat) divides = divisor;

@@ -28,7 +28,7 @@ namespace slipway::exec {
 
 struct UpdateRange {
   std::int64_t begin = 0, end = 0;  // in the flat tensor
-  bool decays = false, natural = false;
+  bool decays = false, natural = false, balances = false;
 };
 
 // The slice [begin, end) of `block` cut where weight decay or the rule of the update changes. Padding is left out.
@@ -52,9 +52,10 @@ class OptimizerShard {
   struct Range {
     std::int64_t elements() const { return master.size(0); }
     at::Tensor weight, master;       // master is `weight` itself if that is wide enough
-    at::Tensor mean, square, steps;  // undefined where natural
+    at::Tensor mean, square, steps;  // undefined where there are no moments
     std::int64_t begin = 0;          // in the slice
-    bool decays = false, natural = false;
+    bool decays = false, natural = false, balances = false;
+    bool has_moments() const { return !natural && !balances; }
   };
   static void step_adamw(Range& range, const at::Tensor& gradient, const Optimizer& optimizer, double rate,
                          const std::optional<at::Tensor>& divisor);

@@ -71,8 +71,7 @@ ParameterState read_shard(const CheckpointReader& checkpoint, const Parameter& p
                           std::vector<StoredEntry> slices) {
   std::sort(slices.begin(), slices.end(), [](const auto& a, const auto& b) { return a.from < b.from; });
   const StoredEntry& first = slices.front();
-  std::int64_t elements = first.rows * first.columns;
-  if (parameter.shard_dim >= 0) elements = elements / parameter.shape[parameter.shard_dim] * shard_width(first.pieces);
+  const std::int64_t elements = shard_width(first.pieces) * width_of(first.across);
   ParameterState flat = empty_state({elements}, first.dtype);
   flat.updates = first.updates;
   std::int64_t next = 0;
@@ -86,9 +85,11 @@ ParameterState read_shard(const CheckpointReader& checkpoint, const Parameter& p
   return flat;
 }
 
-bool same_pieces(const StoredEntry& a, const StoredEntry& b) {
-  return std::equal(a.pieces.begin(), a.pieces.end(), b.pieces.begin(), b.pieces.end(),
-                    [](const Piece& x, const Piece& y) { return x.begin == y.begin && x.end == y.end; });
+bool same_piece(const Piece& x, const Piece& y) { return x.begin == y.begin && x.end == y.end; }
+
+bool same_shard(const StoredEntry& a, const StoredEntry& b) {
+  return std::equal(a.pieces.begin(), a.pieces.end(), b.pieces.begin(), b.pieces.end(), same_piece) &&
+         same_piece(a.across, b.across);
 }
 
 }  // namespace
@@ -105,49 +106,53 @@ ParameterState whole_parameter(const CheckpointReader& checkpoint, const Paramet
   const int dimension = dimension_of(parameter);
   while (!entries.empty()) {
     const auto others = std::stable_partition(
-        entries.begin(), entries.end(), [first = entries.front()](const auto& e) { return same_pieces(e, first); });
+        entries.begin(), entries.end(), [first = entries.front()](const auto& e) { return same_shard(e, first); });
     const std::vector<StoredEntry> slices(entries.begin(), others);
     entries.erase(entries.begin(), others);
     const ParameterState shard = read_shard(checkpoint, parameter, slices);
     whole.updates = shard.updates;
     std::vector<std::int64_t> shape{parameter.shape[0], parameter.shape[1]};
     shape[dimension] = shard_width(slices.front().pieces);
+    const Piece across = slices.front().across;
+    shape[1 - dimension] = width_of(across);
     std::int64_t at = 0;
     for (const Piece& piece : slices.front().pieces) {
       for (const auto member : members)
         (whole.*member)
             .slice(dimension, piece.begin, piece.end)
+            .slice(1 - dimension, across.begin, across.end)
             .copy_((shard.*member).view(shape).narrow(dimension, at, width_of(piece)));
       at += width_of(piece);
     }
-    covered += at;
+    covered += at * width_of(across);
   }
-  if (covered != parameter.shape[dimension])
+  if (covered != elements_of(parameter))
     refuse(checkpoint, parameter, "is not there completely; resume from another checkpoint");
   return whole;
 }
 
-ParameterState shard_of(const ParameterState& whole, const Parameter& parameter, const std::vector<Piece>& pieces) {
+ParameterState shard_of(const ParameterState& whole, const Parameter& parameter, const Shard& part) {
   ParameterState shard;
   shard.updates = whole.updates;
   const int dimension = dimension_of(parameter);
   for (const auto member : members) {
     std::vector<at::Tensor> cut;
-    for (const Piece& piece : pieces) cut.push_back((whole.*member).slice(dimension, piece.begin, piece.end));
-    shard.*member = at::cat(cut, dimension).flatten();
+    for (const Piece& piece : part.pieces) cut.push_back((whole.*member).slice(dimension, piece.begin, piece.end));
+    shard.*member = at::cat(cut, dimension).slice(1 - dimension, part.across.begin, part.across.end).flatten();
   }
   return shard;
 }
 
-void add_entry(ShardWriter& out, const Parameter& parameter, const std::vector<Piece>& pieces, std::int64_t from,
-               std::int64_t to, const ParameterState& state) {
+void add_entry(ShardWriter& out, const Parameter& parameter, const Shard& shard, std::int64_t from, std::int64_t to,
+               const ParameterState& state) {
   CheckpointEntry entry;
   entry.parameter = parameter.name;
   entry.dtype = dtype_of(state.master);
   entry.rows = parameter.shape[0];
   entry.columns = parameter.shape[1];
   entry.shard_dim = parameter.shard_dim;
-  entry.pieces = pieces;
+  entry.pieces = shard.pieces;
+  entry.across = shard.across;
   entry.from = from;
   entry.to = to;
   entry.updates = state.updates;

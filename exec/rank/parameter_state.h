@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "exec/files/checkpoint_file.h"
+#include "exec/operators/parameters.h"
 #include "models/model/parameters.h"
 
 namespace slipway::exec {
@@ -17,12 +18,12 @@ struct ParameterState {
 // Combines the parameter from all shards. Throws std::runtime_error when the checkpoint lacks it, has another shape of
 // it, or has parts of it missing or twice.
 ParameterState whole_parameter(const CheckpointReader& checkpoint, const Parameter& parameter);
-// Returns the shard of `pieces`, flat.
-ParameterState shard_of(const ParameterState& whole, const Parameter& parameter, const std::vector<Piece>& pieces);
+// Returns the shard, flat.
+ParameterState shard_of(const ParameterState& whole, const Parameter& parameter, const Shard& shard);
 
-// Appends elements [from, to) of the flat shard of `pieces`. Throws std::runtime_error where one is not finite.
-void add_entry(ShardWriter& out, const Parameter& parameter, const std::vector<Piece>& pieces, std::int64_t from,
-               std::int64_t to, const ParameterState& state);
+// Appends elements [from, to) of the flat shard. Throws std::runtime_error where one is not finite.
+void add_entry(ShardWriter& out, const Parameter& parameter, const Shard& shard, std::int64_t from, std::int64_t to,
+               const ParameterState& state);
 
 // Throws std::runtime_error where the trained model has a further parameter. A checkpoint of an earlier version shows
 // no more of it (exec/run/checkpoint_folder.h).

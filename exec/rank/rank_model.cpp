@@ -26,7 +26,9 @@ RankModel::State::State(const Bundle& b, const TaskGraph& g, int r, at::Device d
       kfac(t.kfac ? &*t.kfac : nullptr),
       evaluation(t.evaluation ? &*t.evaluation : nullptr),
       entered(e),
-      entered_step(s) {
+      entered_step(s),
+      rows_travel(dispatches_tokens(graph.step) ||
+                  (graph.step.routing.balancing_loss > 0 && graph.step.layout.context > 1)) {
   note_taken_blocks();
   note_late_blocks();
 }
@@ -75,7 +77,7 @@ at::Tensor RankModel::State::received_wire(const Work& work) const {
                    at::TensorOptions().dtype(torch_dtype(graph.step.dtype)).device(device));
 }
 
-Message RankModel::State::wire_message(TaskId task, int step) const {
+Message RankModel::State::wire_message(TaskId task, int step) {
   const Work& work = graph.work(task);
   const auto& members = graph.communicator(task).ranks;
   if (work.kind == WorkKind::transfer && members.front() != rank) return {{}, received_wire(work)};
@@ -85,6 +87,8 @@ Message RankModel::State::wire_message(TaskId task, int step) const {
     for (const BufferId buffer : slots.inputs(task, kind)) input = slots.tensor(buffer, step);
   if (!input.defined()) throw std::runtime_error(label_of(graph, task) + " reads no wire");
   if (work.kind == WorkKind::transfer) return {input, {}};
+  const Axis axis = graph.communicator(task).axis;
+  if (axis == Axis::expert || axis == Axis::expert_tensor) return rows_message(task, std::move(input));
   const auto degree = static_cast<std::int64_t>(members.size());
   std::vector<std::int64_t> shape = input.sizes().vec();
   switch (work.collective) {

@@ -9,6 +9,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,10 +21,14 @@
 
 namespace slipway::exec {
 
+class Transport;
+
 // The tensors that a communication task moves on this rank. A transfer uses `input` on the sender and `output` on the
 // receiver. all_reduce: output starts as a copy of (or aliases) input and is reduced in place.
 struct Message {
   at::Tensor input, output;
+  // Where one call does not do: makes `output` of `input`. Rows for experts, whose number must be known first.
+  std::function<void(Transport&, Message&)> exchange = nullptr;
 };
 
 class SegmentCapture;

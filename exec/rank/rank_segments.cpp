@@ -20,9 +20,11 @@ TokenBatch RankModel::State::batch_of(TaskId task, int step) {
 void RankModel::State::run_operators(const Work& work, const OperatorInputs& inputs, Region& region,
                                      WireTensors& wires) {
   const auto operators = graph.operators(work);
-  ExpertRows rows;
+  ExpertRows here;  // of rows that stay in the segment
   for (int i = work.first_op; i < work.last_op; ++i) {
     const Operator& op = operators[i];
+    const bool travels = inputs.travels_for != nullptr && blocks[op.block].experts > 0;
+    ExpertRows& rows = travels ? rows_of(*inputs.travels_for, op.block) : here;
     OperatorContext context{op,
                             blocks[op.block],
                             inputs.of(op.block),
@@ -37,16 +39,28 @@ void RankModel::State::run_operators(const Work& work, const OperatorInputs& inp
                             graph.step.layout.sequence_parallel,
                             inputs.loss_tokens,
                             inputs.cache,
-                            graph.step.layout.context};
+                            graph.step.layout.context,
+                            graph.step.routing,
+                            balancing_factor(blocks[op.block])};
     run_operator(context);
   }
+}
+
+double RankModel::State::balancing_factor(const Block& block) const {
+  const Step& step = graph.step;
+  const double tokens = static_cast<double>(step.micro_batch * step.model->sequence);
+  const double micro_batches = static_cast<double>(step.global_batch) / static_cast<double>(step.micro_batch);
+  const int alike = dispatches_tokens(step) ? 1 : step.layout.tensor;
+  return step.routing.balancing_loss * static_cast<double>(block.experts) / (tokens * tokens * micro_batches * alike);
 }
 
 void RankModel::State::run_operators(TaskId task, Region& region, WireTensors& wires, const TokenBatch& batch,
                                      KeyValueCache* cache) {
   const double loss_tokens = static_cast<double>(graph.step.global_batch * predicted_tokens(graph.step.model));
   const auto of = [this](int block) -> const BlockParameters& { return buckets.block(block); };
-  run_operators(graph.work(task), {batch, tokens_of(graph.tasks[task]), loss_tokens, of, cache}, region, wires);
+  const Task* const travels_for = rows_travel ? &graph.tasks[task] : nullptr;
+  run_operators(graph.work(task), {batch, tokens_of(graph.tasks[task]), loss_tokens, of, cache, travels_for}, region,
+                wires);
 }
 
 namespace {
@@ -177,6 +191,7 @@ void RankModel::State::backward(TaskId task, int step) {
   const std::vector<BufferId> gradients = slots.outputs(task, BufferKind::gradient);
   for (std::size_t i = 0; i < gradients.size(); ++i) slots.put(gradients[i], step, made[i]);
   for (const BufferId buffer : slots.outputs(task, BufferKind::saved)) slots.put(buffer, step, region);
+  if (rows_travel) forget_rows(task);
 }
 
 // Inputs: the gradient buffers that the task reads, and its first Linear's input where that was gathered again.

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -75,6 +76,11 @@ struct RankModel::State {
   void ring_forward(TaskId task, int step);
   void ring_backward(TaskId task, int step);
   Message shift_message(TaskId task, int step) const;
+  // Rows that travel to experts (rank_rows.cpp): what is known of those of a micro-batch, slice and block, from its
+  // forward (or recompute) to the backward of its router.
+  ExpertRows& rows_of(const Task& task, int block);
+  void forget_rows(TaskId task);
+  Message rows_message(TaskId task, at::Tensor input);
   // `cache`: null unless sequences are cut into slices.
   void run_operators(TaskId task, Region& region, WireTensors& wires, const TokenBatch& batch, KeyValueCache* cache);
   // Runs operators [work.first_op, work.last_op) on `tokens` with weights of(block); losses are / loss_tokens.
@@ -84,8 +90,10 @@ struct RankModel::State {
     double loss_tokens = 1;
     std::function<const BlockParameters&(int)> of;
     KeyValueCache* cache = nullptr;
+    const Task* travels_for = nullptr;  // where rows travel to experts
   };
   void run_operators(const Work& work, const OperatorInputs& inputs, Region& region, WireTensors& wires);
+  double balancing_factor(const Block& block) const;
   // Held-out micro-batches (evaluation.cpp).
   void evaluate(TaskId task, int step);
   Message evaluation_message(TaskId task, int step) const;
@@ -111,7 +119,7 @@ struct RankModel::State {
   void take_gradients(TaskId task, int step);
   void keep_gathered_weights(const Work& work) const;
   Message bucket_message(TaskId task, int step);
-  Message wire_message(TaskId task, int step) const;
+  Message wire_message(TaskId task, int step);
   at::Tensor received_wire(const Work& work) const;
   bool follows_input_gather(const Work& segment) const {
     const auto operators = graph.operators(segment);
@@ -144,6 +152,9 @@ struct RankModel::State {
   int entered_step;
   std::unique_ptr<SegmentReplay> replay;  // null: segments always run operator by operator
   RotaryTables rotary;
+  bool rows_travel = false;                                      // to ranks of their experts, or across segments
+  std::mutex rows_mutex;                                         // of the map; tasks that share an element are in order
+  std::map<std::array<std::int32_t, 3>, ExpertRows> travelling;  // by micro-batch, slice, block
   std::mutex loss_mutex;
   std::map<int, at::Tensor> losses;  // float64 scalars by step, until they are taken
   std::map<int, at::Tensor> norms;  // [2] float64 by step: ‖gradient‖², Σ‖part‖²; with the mutex of the losses

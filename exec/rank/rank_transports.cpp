@@ -31,7 +31,10 @@ void RankTransports::connect() {
       transports_.emplace_back();
       continue;
     }
-    const Group group{static_cast<int>(id), communicator.name, {communicator.ranks.begin(), communicator.ranks.end()}};
+    const Group group{static_cast<int>(id),
+                      communicator.name,
+                      {communicator.ranks.begin(), communicator.ranks.end()},
+                      communicator.axis == Axis::expert || communicator.axis == Axis::expert_tensor};
     transports_.push_back(connected(group));
   }
   for (const auto& transport : transports_) {
@@ -51,6 +54,7 @@ void RankTransports::move(const TaskGraph& graph, TaskId id, Message& message) {
 }
 
 void RankTransports::collect(Transport& transport, Collective collective, Message& message) {
+  if (message.exchange) return message.exchange(transport, message);
   switch (collective) {
     case Collective::all_reduce:
       return transport.all_reduce(message.output);

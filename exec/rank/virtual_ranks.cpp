@@ -2,7 +2,12 @@
 
 #include <ATen/ATen.h>
 
+#include <exception>
+#include <mutex>
 #include <stdexcept>
+#include <thread>
+
+#include "exec/transport/local_transport.h"
 
 namespace slipway::exec {
 namespace {
@@ -17,6 +22,32 @@ at::Tensor concatenated_inputs(const std::vector<Message>& messages) {
   std::vector<at::Tensor> parts;
   for (const Message& message : messages) parts.push_back(message.input);
   return at::cat(parts, 0);
+}
+
+// Members that talk more than once do so in a thread each, over copies in memory.
+void exchange_in_threads(std::vector<Message>& messages) {
+  Group group{.id = 0, .name = "virtual ranks", .ranks = {}};
+  for (std::size_t member = 0; member < messages.size(); ++member) group.ranks.push_back(static_cast<int>(member));
+  LocalGroups here;
+  std::vector<std::unique_ptr<Transport>> transports;
+  for (const int member : group.ranks) transports.push_back(here.join(group, member, nullptr));
+  std::mutex mutex;
+  std::exception_ptr error;
+  const auto talk = [&](std::size_t member) {
+    at::NoGradGuard no_grad;
+    try {
+      messages[member].exchange(*transports[member], messages[member]);
+    } catch (...) {
+      transports[member]->shutdown();
+      const std::lock_guard lock(mutex);
+      if (!error) error = std::current_exception();
+    }
+  };
+  std::vector<std::thread> others;
+  for (std::size_t member = 1; member < messages.size(); ++member) others.emplace_back(talk, member);
+  talk(0);
+  for (std::thread& thread : others) thread.join();
+  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace
@@ -77,7 +108,9 @@ void VirtualRanks::communicate(TaskId task, int step) {
   const auto members = members_of(graph, task);
   std::vector<Message> messages;
   for (const std::int32_t rank : members) messages.push_back(ranks_[rank]->message(task, step));
-  if (goes_one_way(graph, graph.tasks[task]))
+  if (messages.front().exchange)
+    exchange_in_threads(messages);
+  else if (goes_one_way(graph, graph.tasks[task]))
     messages[1].output.copy_(messages[0].input);
   else
     exchange(graph.work(task).collective, messages);

@@ -1,5 +1,6 @@
 // Several ranks in one process and one thread, with copies as the transport. The graph runs in its global order, one
-// task after the other, so nothing overlaps and nothing can deadlock.
+// task after the other, so nothing overlaps and nothing can deadlock. Only where rows travel to experts, each member has
+// a thread for the exchange.
 //
 //   for task in order:  compute → its rank;  transfer → copy;  collective → sum or copy over its members
 //

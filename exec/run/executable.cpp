@@ -15,6 +15,9 @@ void refuse_evaluation(const Step& step, const Run& run, std::vector<Refusal>& r
   else if (step.layout.zero > 0)
     refusals.push_back({"layout.zero", "evaluation in the bubbles needs all weights on each rank when a window begins",
                         "0", "set layout.zero to 0"});
+  else if (dispatches_tokens(step))
+    refusals.push_back({"layout.expert", "evaluation in the bubbles sends no tokens to experts of other ranks", "1",
+                        "set layout.expert to 1 and leave layout.expert_tensor out"});
   else if (step.slices > 1)
     refusals.push_back({"schedule.slices", "evaluation in the bubbles passes whole sequences", "1",
                         "choose a schedule without slices"});
@@ -40,10 +43,6 @@ std::vector<Refusal> not_executable(const Step& step, const Run& run, bool batch
   if (step.dtype == Dtype::float16)
     refusals.push_back({"run.dtype", "small gradients of float16 need loss scaling, which the executor does not do",
                         "float64, float32, bfloat16", "set run.dtype to bfloat16 or float32"});
-  if (const Sharding cut = sharding_of(step.layout); dispatches(cut))
-    refusals.push_back({cut.expert > 1 ? "layout.expert" : "layout.expert_tensor",
-                        "the executor does not send tokens between ranks yet", "",
-                        "set layout.expert to 1 and leave layout.expert_tensor out; such layouts are for predictions"});
   if (step.narrow != NarrowRecipe::none)
     refusals.push_back(
         {"run.fp8", "the executor computes products in run.dtype", "none", "leave run.fp8 out; it is for predictions"});

@@ -124,6 +124,23 @@ class LocalTransport : public Transport {
       meet({});
     });
   }
+  // A member's rows begin where its numbers say, which all read first.
+  void all_to_all(at::Tensor& received, const at::Tensor& sent, const std::vector<std::int64_t>& received_rows,
+                  const std::vector<std::int64_t>& sent_rows) override {
+    guarded(name_, "all-to-all", [&] {
+      const at::NoGradGuard no_grad;
+      const auto rows = meet(at::tensor(sent_rows, at::kLong));
+      const auto all = meet(sent);
+      std::int64_t at = 0;
+      for (int from = 0; from < size_; ++from) {
+        const at::Tensor& of = tensor_of(*rows, from);
+        const std::int64_t first = of.narrow(0, 0, member_).sum().item<std::int64_t>();
+        received.narrow(0, at, received_rows[from]).copy_(tensor_of(*all, from).narrow(0, first, received_rows[from]));
+        at += received_rows[from];
+      }
+      meet({});
+    });
+  }
   void send(const at::Tensor& tensor, int member) override {
     guarded(name_, "send", [&] {
       Meeting& meeting = here_->pair(member_, member);

@@ -27,6 +27,7 @@ struct Group {
   int id = 0;  // makes its store keys unique
   std::string name;
   std::vector<int> ranks;
+  bool every_pair = false;  // has all-to-alls: every member sends to every other
 };
 // Index of `rank` in group.ranks. Throws std::logic_error when it is not there.
 int member_of(const Group& group, int rank);
@@ -58,6 +59,10 @@ class Transport {
   virtual void reduce_scatter(at::Tensor& part, const at::Tensor& whole) = 0;  // sum
   // Sends to the next member and receives from the one before, at once: blocking sends around a ring could deadlock.
   virtual void shift(at::Tensor& received, const at::Tensor& sent) = 0;
+  // Rows of `sent`, members in order, `sent_rows` to each; of `received`, likewise `received_rows` from each. Every
+  // member gives the same numbers for a pair. Rows are of dimension 0 and have the same size everywhere.
+  virtual void all_to_all(at::Tensor& received, const at::Tensor& sent, const std::vector<std::int64_t>& received_rows,
+                          const std::vector<std::int64_t>& sent_rows) = 0;
   virtual void send(const at::Tensor& tensor, int member) = 0;  // member = index in communicator
   virtual void receive(at::Tensor& tensor, int member) = 0;
   virtual void barrier() = 0;

@@ -32,11 +32,6 @@ struct FitParameter {
   std::function<double(const Machine&)> value;  // as in the profile
 };
 
-// True for messages, whose reductions add what arrives; not for copies between host and GPU.
-inline bool is_between_ranks(ObservationGroup group) {
-  return group == ObservationGroup::node_link || group == ObservationGroup::network_link;
-}
-
 // In order of preference: when two parameters explain the same, the earlier one is fitted.
 std::vector<FitParameter> parameters_of(ObservationGroup group, const Machine& start, bool with_reduction);
 
@@ -586,10 +581,17 @@ std::vector<KindResidual> residuals_by_kind(const Machine& machine, const RunFac
   return result;
 }
 
+// Each part of the observations left out in turn.
+struct LeftOut {
+  double error = 0;               // median, of what the fit of the others predicts of them
+  std::vector<Machine> machines;  // those fits
+};
+
 // A fit of the others predicts every k-th observation.
-double left_out_error(const Machine& start, const std::vector<Observation>& observations,
-                      const std::vector<double>& weights, int folds) {
+LeftOut leave_out(const Machine& start, const std::vector<Observation>& observations,
+                  const std::vector<double>& weights, int folds) {
   std::vector<double> errors;
+  LeftOut result;
   for (int fold = 0; fold < folds; ++fold) {
     std::vector<double> kept = weights;
     for (std::size_t i = static_cast<std::size_t>(fold); i < kept.size(); i += static_cast<std::size_t>(folds))
@@ -599,8 +601,33 @@ double left_out_error(const Machine& start, const std::vector<Observation>& obse
     for (std::size_t i = static_cast<std::size_t>(fold); i < kept.size(); i += static_cast<std::size_t>(folds)) {
       errors.push_back(relative_error(machine, whole.factors(), observations[i]));
     }
+    result.machines.push_back(machine);
   }
-  return median(errors);
+  result.error = median(errors);
+  return result;
+}
+
+// Jackknife over the parts left out (Tukey 1958; Miller 1974, The jackknife, a review): the variance of a fitted number is
+// (k − 1)/k · Σ (its value without part i − their mean)², and its covariance with another the same sum of products.
+std::vector<FittedDeviation> deviations_of(const std::vector<FittedParameter>& parameters,
+                                           std::vector<Machine> left_out) {
+  const auto count = static_cast<double>(left_out.size());
+  std::vector<FittedDeviation> deviations;
+  for (const FittedParameter& parameter : parameters) {
+    if (!std::isfinite(parameter.interval)) continue;  // kept, or at its bound
+    FittedDeviation each{parameter.name, {}};
+    double sum = 0;
+    for (Machine& machine : left_out) {
+      const double* value = fitted_number(machine, parameter.name);
+      if (value == nullptr || !(*value > 0)) break;
+      each.parts.push_back(std::log(*value));
+      sum += each.parts.back();
+    }
+    if (each.parts.size() != left_out.size()) continue;
+    for (double& part : each.parts) part = (part - sum / count) * std::sqrt((count - 1) / count);
+    deviations.push_back(std::move(each));
+  }
+  return deviations;
 }
 
 }  // namespace
@@ -624,7 +651,9 @@ Calibration calibrate(const Machine& start, const std::vector<Observation>& obse
   result.in_sample_error = median(errors);
   if (options.folds > 1 && observations.size() >= 2 * static_cast<std::size_t>(options.folds)) {
     result.folds = options.folds;
-    result.left_out_error = left_out_error(start, observations, weights, options.folds);
+    LeftOut left_out = leave_out(start, observations, weights, options.folds);
+    result.left_out_error = left_out.error;
+    result.machine.deviations = deviations_of(result.parameters, std::move(left_out.machines));
   }
   // Of a normal distribution the median of |x| is 0.6745 standard deviations.
   constexpr double median_of_normal = 0.6745;

@@ -37,6 +37,11 @@ inline constexpr std::array all_groups{ObservationGroup::compute, ObservationGro
                                        ObservationGroup::network_link, ObservationGroup::host_to_device,
                                        ObservationGroup::device_to_host};
 
+// True for messages, whose reductions add what arrives; not for copies between host and GPU.
+constexpr bool is_between_ranks(ObservationGroup group) {
+  return group == ObservationGroup::node_link || group == ObservationGroup::network_link;
+}
+
 struct Observation {
   ObservationGroup group = ObservationGroup::compute;
   std::string kind;    // "gemm", "forward", "all-reduce": residuals are reported per kind

@@ -27,8 +27,11 @@ KernelValues values_of(const KernelTable& table, std::span<const double> fitted)
 
 std::vector<PriorParameter> priors_of(const KernelTable& table) {
   std::vector<PriorParameter> priors;
-  for (const KernelConstant& constant : constants_of(table.kind))
-    priors.push_back({constant.prior, constant.spread, constant.most});
+  const auto constants = constants_of(table.kind);
+  for (std::size_t i = 0; i < constants.size(); ++i) {
+    const double around = table.around ? (*table.around)[i] : 0;  // 0: that GPU has none
+    priors.push_back({around > 0 ? around : constants[i].prior, constants[i].spread, constants[i].most});
+  }
   if (!has_last(table)) priors.back().spread = 0;
   return priors;
 }

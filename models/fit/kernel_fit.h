@@ -5,6 +5,7 @@
 // Guarded by tests/models/kernels_test.cpp: known constants are recovered; no share is above what physics allows.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -26,6 +27,7 @@ struct KernelTable {
   Rates rates;           // of its format; a collective has none
   double bandwidth = 0;  // of a port, for a collective
   std::vector<MeasuredKernel> rows;
+  std::optional<KernelValues> around;  // what a GPU of this kind has, in place of the book's values
 };
 
 struct KernelError {

@@ -259,6 +259,76 @@ std::vector<Observation> observations_of(const std::vector<Measurement>& measure
   return result;
 }
 
+namespace {
+
+// The sum that a weight gradient is added to is float32 for narrower weights; it is read and written.
+GemmShape gemm_shape(const Measurement& gemm) {
+  const double m = field(gemm, "m"), n = field(gemm, "n"), k = field(gemm, "k"), wide = bytes_of(dtype_field(gemm));
+  const auto pass = gemm.fields.find("pass");
+  const bool is_added = pass != gemm.fields.end() && pass->second == "weight_grad";
+  return {m, n, k, wide * (m * k + k * n) + (is_added ? 2 * std::max(wide, 4.0) : wide) * m * n};
+}
+
+AttentionShape attention_shape(const Measurement& attention) {
+  const Operator op = attention_operator(attention);
+  return {1, field(attention, "batch_heads"), field(attention, "s"), op.forward_flops, op.forward_bytes};
+}
+
+CollectiveShape collective_shape(const Measurement& message, Collective collective) {
+  const double bytes = field(message, "bytes");
+  const int members = static_cast<int>(field(message, "members"));
+  return {static_cast<double>(members), bytes, ring_traffic(collective, members, bytes).bytes_per_link};
+}
+
+struct MeasuredAs {
+  KernelKey key;
+  MeasuredKernel kernel;
+};
+
+// Nothing for what is no kernel of a trained step.
+std::optional<MeasuredAs> kernel_of(const Measurement& measurement) {
+  MeasuredAs result{{}, {{}, name_of(measurement), measurement.seconds}};
+  if (measurement.what == "gemm") {
+    result.key = {KernelKind::gemm, static_cast<Format>(dtype_field(measurement))};
+    result.kernel.shape = gemm_shape(measurement);
+    return result;
+  }
+  if (measurement.what == "attention" && measurement.fields.at("pass") == "forward") {
+    result.key = {KernelKind::attention, static_cast<Format>(dtype_field(measurement)),
+                  static_cast<int>(field(measurement, "d"))};
+    result.kernel.shape = attention_shape(measurement);
+    return result;
+  }
+  constexpr double least_message = 1 << 20;  // smaller ones are latency (kernel_rows.h)
+  const auto collective = value_in(collective_names, measurement.what);
+  if (!collective || field(measurement, "bytes") < least_message) return std::nullopt;
+  result.key = {KernelKind::collective, Format::bfloat16, 0, *collective};
+  result.kernel.shape = collective_shape(measurement, *collective);
+  return result;
+}
+
+}  // namespace
+
+std::map<KernelKey, KernelTable> kernel_tables(const std::vector<Measurement>& measurements, const Machine& machine) {
+  std::map<KernelKey, KernelTable> tables;
+  for (const Measurement& measurement : measurements) {
+    std::optional<MeasuredAs> measured = kernel_of(measurement);
+    if (!measured) continue;
+    const KernelKey& key = measured->key;
+    const Rates rates{machine.peak_flops[static_cast<std::size_t>(key.format)], machine.memory_bandwidth};
+    if (key.kind != KernelKind::collective && !(rates.flops > 0 && rates.memory > 0)) continue;
+    KernelTable& table = tables[key];
+    if (table.rows.empty()) {
+      table.kind = key.kind;
+      table.rates = rates;
+      table.bandwidth = machine.node_link.bandwidth;
+      table.around = values_of(machine.kernels, key);
+    }
+    table.rows.push_back(std::move(measured->kernel));
+  }
+  return tables;
+}
+
 std::array<double, formats> best_gemm_rates(const std::vector<Measurement>& measurements) {
   std::array<double, formats> rates{};
   for (const Measurement& measurement : measurements) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "models/fit/calibration.h"
+#include "models/fit/kernel_fit.h"
 
 namespace slipway::models {
 
@@ -35,6 +36,11 @@ std::vector<Measurement> merged(std::vector<Measurement> measurements);
 // Returns one observation each. For task_overhead only the row with the most lanes counts: in a parallel run nearly
 // every task waits for another lane.
 std::vector<Observation> observations_of(const std::vector<Measurement>& measurements);
+
+// The same as tables of the kernels of a GPU, for the constants by which trained steps are priced (kernels.h): products
+// of each pass, attention forward, and collectives of 1 MiB and more. `machine` has peaks and ports, and constants around
+// which the fit looks. Formats for which it has no peak are left out.
+std::map<KernelKey, KernelTable> kernel_tables(const std::vector<Measurement>& measurements, const Machine& machine);
 
 // FLOP/s of the fastest GEMM of each dtype; 0 where none was measured.
 std::array<double, formats> best_gemm_rates(const std::vector<Measurement>& measurements);

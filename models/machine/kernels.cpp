@@ -92,6 +92,82 @@ std::span<const KernelConstant> constants_of(KernelKind kind) {
   }
 }
 
+namespace {
+
+template <typename Constants>
+KernelValues values_in(const Constants& constants) {
+  const auto values = std::bit_cast<std::array<double, sizeof(Constants) / sizeof(double)>>(constants);
+  KernelValues all{};
+  std::copy(values.begin(), values.end(), all.begin());
+  return all;
+}
+
+template <typename Constants>
+std::optional<KernelValues> values_in(const std::optional<Constants>& constants) {
+  return constants ? std::optional(values_in(*constants)) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<KernelValues> values_of(const MachineKernels& kernels, const KernelKey& key) {
+  const auto format = static_cast<std::size_t>(key.format);
+  switch (key.kind) {
+    case KernelKind::gemm:
+      return values_in(kernels.gemm[format]);
+    case KernelKind::grouped_gemm:
+      return values_in(kernels.grouped_gemm[format]);
+    case KernelKind::latent_attention:
+      return values_in(kernels.latent_attention[format]);
+    case KernelKind::collective:
+      return values_in(kernels.collective[static_cast<std::size_t>(key.collective)]);
+    case KernelKind::attention:
+      break;
+  }
+  const AttentionConstants* nearest = attention_of(kernels, key.format, key.head_dim);
+  return nearest != nullptr ? std::optional(values_in(*nearest)) : std::nullopt;
+}
+
+std::vector<KernelKey> keys_of(const MachineKernels& kernels) {
+  std::vector<KernelKey> keys;
+  for (const auto& [format, name] : format_names) {
+    const auto f = static_cast<std::size_t>(format);
+    if (kernels.gemm[f]) keys.push_back({KernelKind::gemm, format});
+    if (kernels.grouped_gemm[f]) keys.push_back({KernelKind::grouped_gemm, format});
+    if (kernels.latent_attention[f]) keys.push_back({KernelKind::latent_attention, format});
+    for (const AttentionOfWidth& each : kernels.attention[f])
+      keys.push_back({KernelKind::attention, format, each.head_dim});
+  }
+  for (const auto& [collective, name] : collective_names)
+    if (kernels.collective[static_cast<std::size_t>(collective)])
+      keys.push_back({KernelKind::collective, Format::bfloat16, 0, collective});
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+void set_values(MachineKernels& kernels, const KernelKey& key, const KernelValues& values) {
+  const auto format = static_cast<std::size_t>(key.format);
+  switch (key.kind) {
+    case KernelKind::gemm:
+      kernels.gemm[format] = named<GemmConstants>(values);
+      break;
+    case KernelKind::grouped_gemm:
+      kernels.grouped_gemm[format] = named<GroupedGemmConstants>(values);
+      break;
+    case KernelKind::latent_attention:
+      kernels.latent_attention[format] = named<AttentionConstants>(values);
+      break;
+    case KernelKind::collective:
+      kernels.collective[static_cast<std::size_t>(key.collective)] = named<CollectiveConstants>(values);
+      break;
+    case KernelKind::attention: {
+      auto& widths = kernels.attention[format];
+      std::erase_if(widths, [&](const AttentionOfWidth& each) { return each.head_dim == key.head_dim; });
+      widths.push_back({key.head_dim, named<AttentionConstants>(values)});
+      break;
+    }
+  }
+}
+
 const AttentionConstants* attention_of(const MachineKernels& kernels, Format format, std::int64_t head_dim) {
   const auto& widths = kernels.attention[static_cast<std::size_t>(format)];
   const auto distance = [&](const AttentionOfWidth& each) { return std::abs(each.head_dim - head_dim); };

@@ -136,6 +136,13 @@ struct MachineKernels {
     return std::none_of(gemm.begin(), gemm.end(), [](const auto& constants) { return constants.has_value(); });
   }
 };
+// The constants of one kernel, in the order of constants_of(); nothing where there are none. Attention: of the nearest
+// width.
+std::optional<KernelValues> values_of(const MachineKernels& kernels, const KernelKey& key);
+// In the order of KernelKey.
+std::vector<KernelKey> keys_of(const MachineKernels& kernels);
+// Sets them, in place of those that are there.
+void set_values(MachineKernels& kernels, const KernelKey& key, const KernelValues& values);
 // Of the nearest width; nullptr where the format has none.
 const AttentionConstants* attention_of(const MachineKernels& kernels, Format format, std::int64_t head_dim);
 

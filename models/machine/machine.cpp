@@ -56,6 +56,51 @@ double node_share(const NodeGroup& nodes, int members) {
   return std::min(1.0, static_cast<double>(members - 1) / others);
 }
 
+Cluster with_machines(Cluster cluster, const std::vector<Machine>& machines) {
+  for (std::size_t g = 0; g < machines.size(); ++g) cluster.groups[g].machine = machines[g];
+  for (const Fabric& links : default_fabrics(cluster.groups))
+    for (Fabric& fabric : cluster.fabrics)
+      if (!fabric.own && fabric.scope == links.scope && fabric.name == links.name)
+        fabric.bandwidth = links.bandwidth, fabric.latency = links.latency;
+  return cluster;
+}
+
+double* fitted_number(Machine& machine, std::string_view name) {
+  struct Number {
+    std::string_view name;
+    double Machine::*value;
+  };
+  constexpr Number numbers[] = {{"gemm_efficiency", &Machine::gemm_efficiency},
+                                {"gemm_half", &Machine::gemm_half},
+                                {"attention_efficiency", &Machine::attention_efficiency},
+                                {"memory_bandwidth", &Machine::memory_bandwidth},
+                                {"memory_efficiency", &Machine::memory_efficiency},
+                                {"launch_overhead", &Machine::launch_overhead},
+                                {"task_overhead", &Machine::task_overhead},
+                                {"overlap_slowdown", &Machine::overlap_slowdown},
+                                {"reduce_bandwidth", &Machine::reduce_bandwidth}};
+  for (const Number& number : numbers)
+    if (number.name == name) return &(machine.*number.value);
+  struct NamedLink {
+    std::string_view name;
+    Link Machine::*link;
+  };
+  constexpr NamedLink links[] = {{"node_link.", &Machine::node_link},
+                                 {"network_link.", &Machine::network_link},
+                                 {"host_to_device.", &Machine::host_to_device},
+                                 {"device_to_host.", &Machine::device_to_host}};
+  for (const NamedLink& each : links) {
+    if (!name.starts_with(each.name)) continue;
+    Link& link = machine.*each.link;
+    const std::string_view what = name.substr(each.name.size());
+    return what == "bandwidth"    ? &link.bandwidth
+           : what == "efficiency" ? &link.efficiency
+           : what == "latency"    ? &link.latency
+                                  : nullptr;
+  }
+  return nullptr;
+}
+
 std::vector<Fabric> shared_gpu_fabrics(const std::vector<NodeGroup>& groups) {
   std::vector<Fabric> fabrics;
   for (std::size_t i = 0; i < groups.size(); ++i) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/machine/block_times.h"
@@ -35,6 +36,13 @@ struct Provenance {
   std::string machine;  // host on which a measurement was made
 };
 
+// How far a fitted number of a profile may be off. Each part is that of one direction in which the whole fit may be, of
+// ln(value): the squares add up to its variance, and products with another number's parts to their covariance.
+struct FittedDeviation {
+  std::string name;  // of the number, as in the profile: "gemm_efficiency", "node_link.latency"
+  std::vector<double> parts;
+};
+
 struct Machine {
   std::string name;
   double memory_bytes = 0;                   // capacity of one GPU / of one rank's share
@@ -51,11 +59,12 @@ struct Machine {
   double overlap_slowdown = 1;      // compute time factor while a communication lane of the rank is busy
   // Standard deviation of the logarithm of durations that the fit of this profile had not seen (calibration.h); 0: unknown.
   double spread = 0;
-  int cores = 0;                        // > 0: ranks of a node share this many cores (CPU machines)
-  Link node_link;                       // between ranks of one node
-  Link network_link;                    // between nodes
-  Link host_to_device, device_to_host;  // of a GPU, from and to pinned memory; measured only: no price reads them
-  double reduce_bandwidth = 0;          // bytes/s at which a rank adds incoming data (0: free)
+  std::vector<FittedDeviation> deviations;  // of the numbers of that fit
+  int cores = 0;                            // > 0: ranks of a node share this many cores (CPU machines)
+  Link node_link;                           // between ranks of one node
+  Link network_link;                        // between nodes
+  Link host_to_device, device_to_host;      // of a GPU, from and to pinned memory; measured only: no price reads them
+  double reduce_bandwidth = 0;              // bytes/s at which a rank adds incoming data (0: free)
   Generation generation = Generation::other;
   MachineKernels kernels;   // empty: CPU ranks, and machines of one's own
   bool trained = false;     // priced by kernels, constants and trainer (trained_cluster.h); else by the shares above
@@ -65,6 +74,8 @@ struct Machine {
   BlockTable blocks;  // measured per Transformer block; empty: priced by operators
 };
 
+// A number of a profile that calibration fits, by its name there; nullptr for another name.
+double* fitted_number(Machine& machine, std::string_view name);
 // True for CPU ranks without any measurement: a profile that `slipway calibrate` starts from. It can be loaded, not
 // priced.
 bool awaits_calibration(const Machine& machine);
@@ -132,6 +143,8 @@ struct Cluster {
 // are several, one fabric of network_links. Bandwidth = bandwidth·efficiency of the link. Groups with different network
 // links get the slower bandwidth and the longer latency of them.
 std::vector<Fabric> default_fabrics(const std::vector<NodeGroup>& groups);
+// The cluster with other machines in its groups. Fabrics of the machines' own links follow them.
+Cluster with_machines(Cluster cluster, const std::vector<Machine>& machines);
 // Share of a GPU's port inside the node that a group of so many of its GPUs reaches. 1 with a switch, which every node of
 // more than eight GPUs has. Without one, a GPU has a link to each other GPU of the group.
 double node_share(const NodeGroup& nodes, int members);

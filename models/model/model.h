@@ -86,6 +86,9 @@ struct Block {
   // Experts lie in equally large groups, and a token's are in the `groups_per_token` best ones. The score of a group is
   // the sum of its two largest (DeepSeek-V3, section 2.1.2).
   std::int64_t expert_groups = 1, groups_per_token = 1;
+  // A number for each expert, added to its score where experts are chosen and not where they are weighed. It moves
+  // against the expert's load (DeepSeek-V3, section 2.1.2).
+  bool router_bias = false;
   Norm norm = Norm::rms;
   Mlp mlp = Mlp::swiglu;
   Positions positions = Positions::rotary;

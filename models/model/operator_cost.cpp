@@ -487,7 +487,8 @@ std::int64_t dispatched_rows(const CostInput& in) { return in.tokens.sharded * i
 std::int64_t mlp_rows(const CostInput& in) {
   const Sharding& cut = in.shape.sharding;
   if (in.block.experts == 0) return in.tokens.whole;
-  if (!dispatches(cut)) return in.tokens.whole * in.block.experts_per_token;
+  if (!dispatches(cut))
+    return std::llround(in.load * static_cast<double>(in.tokens.whole * in.block.experts_per_token));
   return std::llround(in.load * static_cast<double>(dispatched_rows(in) * expert_tensor_of(cut)));
 }
 
@@ -510,6 +511,12 @@ void set_route(Operator& op, const CostInput& in) {
   op.saved_bytes = B * real(in.tokens.sharded * in.block.hidden) + (F + (B < F ? B : 0) + 3 * index_bytes) * rows;
   op.kernels = 13;
   op.rows = rows;
+  if (in.shape.routing.balancing_loss == 0) return;
+  // Softmax over all experts, kept (M·E read, written; backward two read, one written), and the experts' choices.
+  op.elementwise_forward_bytes += 2 * F * logits;
+  op.elementwise_backward_bytes += 3 * F * logits;
+  op.saved_bytes += F * logits;
+  op.kernels += 2;
 }
 
 void set_expert_up(Operator& op, const CostInput& in) {

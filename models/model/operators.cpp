@@ -17,7 +17,8 @@ class BlockWriter {
  public:
   BlockWriter(std::vector<Operator>& list, const Block& block, int index, const WorkShape& shape)
       : list_(list),
-        in_{block, shape, tokens_of(shape), largest_load(block, shape.routing, index, shape.sharding.expert)},
+        in_{block, shape, tokens_of(shape),
+            with_capacity(largest_load(block, shape.routing, index, shape.sharding.expert), shape.routing)},
         index_(index) {}
 
   void write() {
@@ -211,13 +212,25 @@ class BlockWriter {
   }
 
   bool shared() const { return in_.block.shared_ffn > 0; }
+  bool balances() const { return in_.shape.routing.balancing_loss > 0; }
+  // Choices of each expert over the ranks that route tokens of one micro-batch.
+  void sum_loads() {
+    const auto sum = [&](const char* part, Axis axis) {
+      communicate(part, axis, wire_statistics, Collective::all_reduce, Collective::none,
+                  static_cast<double>(in_.block.experts));
+    };
+    if (dispatches() && tensor()) sum("ar_load_tp", Axis::tensor);
+    if (in_.shape.sharding.context > 1) sum("ar_load_cp", Axis::context);
+  }
   void shared_experts() { mlp("mlp_s", "act_s", "down_s", wire_shared, set_up, set_down); }
   void begin_experts() {
     if (shared()) compute(OpKind::share, "share", wire_branch, wire_shared, set_share);
-    compute(OpKind::route, "router", wire_branch, wire_branch | wire_gates, set_route);
+    compute(OpKind::route, "router", wire_branch, wire_branch | wire_gates | (balances() ? wire_statistics : 0),
+            set_route);
   }
   void end_experts() {
-    const Wires results = wire_branch | wire_gates | (shared() ? wire_shared : 0);
+    if (balances()) sum_loads();
+    const Wires results = wire_branch | wire_gates | (shared() ? wire_shared : 0) | (balances() ? wire_statistics : 0);
     compute(OpKind::combine, "combine", results, wire_branch, set_combine);
   }
 

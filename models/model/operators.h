@@ -62,11 +62,12 @@ enum Wire : std::uint8_t {
   wire_residual = 1,    // b·s/(c[·t under sequence parallel]) × h
   wire_branch = 2,      // the sub-layer's present value: normed input, q, attention output, logits
   wire_kv = 4,          // keys and values, when context parallelism gathers them
-  wire_statistics = 8,  // per token (max logit, sum of exponentials, target logit) of a vocabulary shard
+  wire_statistics = 8,  // per token (max logit, sum of exponentials, target logit) of a vocabulary shard; in a layer
+                        // whose experts a loss balances, the choices of each
   wire_loss = 16,       // scalar: sum of token losses / global tokens
   wire_attended = 32,   // between rounds of a ring: output and log-sum-exp so far; backwards, gradient of q
-  wire_gates = 64,      // the weight of each token's experts, fp32: b·s/(c[·t]) × k
-  wire_shared = 128,    // the present value of the shared experts, or of an MLP beside attention
+  wire_gates = 64,    // the weight of each token's experts, fp32: b·s/(c[·t]) × k; with that loss, all scores beside
+  wire_shared = 128,  // the present value of the shared experts, or of an MLP beside attention
 };
 using Wires = std::uint8_t;
 constexpr int wire_kinds = 8;

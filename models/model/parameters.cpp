@@ -100,8 +100,12 @@ std::vector<Parameter> transformer_parameters(const Block& block, const std::str
     list.push_back(matrix(prefix + "mlp.router.weight", block.experts, block.hidden, -1));
     list.back().partial = true;
     if (has_mlp_bias(block)) {
-      list.push_back(vector_of(prefix + "mlp.router.bias", block.experts, 0.0));
+      list.push_back(vector_of(prefix + "mlp.router.linear.bias", block.experts, 0.0));
       list.back().partial = true;
+    }
+    if (block.router_bias) {
+      list.push_back(vector_of(prefix + "mlp.router.bias", block.experts, 0.0));
+      list.back().balances = true;
     }
   }
   if (block.norms != NormPlace::result) {

@@ -37,6 +37,8 @@ struct Parameter {
   // else its own copy. The copy starts with the same values (drawn under the other's name), and its gradient is summed
   // with the other's, so the two stay equal. It counts once.
   std::string same_as;
+  // A router's bias: its gradient is the load of each expert, and it moves by a fixed amount. No norm counts it.
+  bool balances = false;
   std::int64_t experts = 0;  // matrices of so many experts, one below the other; 0: not of experts
 };
 

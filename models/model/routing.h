@@ -18,8 +18,14 @@ namespace slipway::models {
 struct Block;
 
 struct Routing {
-  double skew = 0;  // the Zipf exponent; 0: balanced
+  double skew = 0;  // the Zipf exponent; 0: balanced. Only priced.
   std::uint64_t seed = 0;
+  // α of the loss that balances experts, E·Σ f·P over them (Fedus et al. 2022, equation 4): f the share of a
+  // micro-batch's choices, P the mean of its scores. 0: none.
+  double balancing_loss = 0;
+  // An expert takes at most this share of k·tokens / E rows of the tokens that one rank routes together; further ones
+  // are dropped, the last tokens first (Fedus et al. 2022, section 2.2). 0: takes all.
+  double capacity = 0;
   bool operator==(const Routing&) const = default;
 };
 
@@ -27,5 +33,9 @@ struct Routing {
 std::vector<double> expert_shares(const Block& block, const Routing& routing, int index);
 // The load of the rank with the most rows, where `ranks` divide the experts in order. At least 1; 1 for balanced routing.
 double largest_load(const Block& block, const Routing& routing, int index, int ranks);
+// The same where experts drop what they have no room for: no expert's load is above the capacity, so no rank's is.
+inline double with_capacity(double load, const Routing& routing) {
+  return routing.capacity > 0 && load > routing.capacity ? routing.capacity : load;
+}
 
 }  // namespace slipway::models

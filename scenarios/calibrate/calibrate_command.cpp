@@ -12,6 +12,7 @@
 #include "scenarios/calibrate/calibrate_runs.h"
 #include "scenarios/calibrate/calibration_report.h"
 #include "scenarios/calibrate/measure_machine.h"
+#include "scenarios/calibrate/measured_kernels.h"
 #include "scenarios/calibrate/trace_observations.h"
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/options.h"
@@ -54,7 +55,8 @@ CommandOptions calibrate_options() {
       .notes(
           "The machine is that of the scenario's first node group. On a CPU machine (cores > 0) peak_flops "
           "becomes\n"
-          "the best measured rate. On GPUs it stays, and efficiencies are shares of it.\n"
+          "the best measured rate. On GPUs it stays, and the constants of kernels are fitted, as of the built-in\n"
+          "machines (`slipway kernels`): by them a trainer's steps are priced.\n"
           "\n"
           "A table for --runs has the columns of the format slipway (`slipway list tables`), or of any table\n"
           "there. Trainer and machine are built-in ones. The runs move what their trainer on their cluster\n"
@@ -67,7 +69,8 @@ struct Evidence {
   std::vector<Observation> observations;
   std::array<double, formats> best_rates{};  // by dtype; of GEMMs
   double best_task_rate = 0;
-  std::size_t measurements = 0, traces = 0;
+  std::vector<Measurement> measurements;
+  std::size_t traces = 0;
 };
 
 // Throws UsageError for a file without measurements.
@@ -166,10 +169,9 @@ Evidence evidence_of(const CommandOptions& options, const Scenario& scenario, st
       ++evidence.traces;
     }
   }
-  const std::vector<Measurement> measurements = measurements_of(options, scenario, err);
-  evidence.measurements = measurements.size();
-  evidence.best_rates = best_gemm_rates(measurements);
-  evidence.observations = observations_of(measurements);
+  evidence.measurements = measurements_of(options, scenario, err);
+  evidence.best_rates = best_gemm_rates(evidence.measurements);
+  evidence.observations = observations_of(evidence.measurements);
   const std::size_t first_from_trace = evidence.observations.size();
   evidence.observations.insert(evidence.observations.end(), from_traces.begin(), from_traces.end());
   balance(evidence.observations, first_from_trace);
@@ -208,7 +210,8 @@ std::string command_text(const std::vector<std::string>& args) {
 
 std::string evidence_text(const Evidence& evidence) {
   std::string text;
-  if (evidence.measurements > 0) text = counted(static_cast<std::int64_t>(evidence.measurements), "micro-benchmark");
+  if (!evidence.measurements.empty())
+    text = counted(static_cast<std::int64_t>(evidence.measurements.size()), "micro-benchmark");
   if (evidence.traces > 0) {
     text += (text.empty() ? "" : " and ") + counted(static_cast<std::int64_t>(evidence.traces), "trace");
   }
@@ -223,9 +226,55 @@ void warn_of_doubtful_fit(const Calibration& calibration, std::ostream& err) {
          "rows (--measure and --trace together)\n";
 }
 
-Calibration calibrated(const Machine& start, const Evidence& evidence, std::ostream& err) {
+// What a profile is written of.
+struct Fitted {
+  Calibration calibration;
+  MeasuredKernels kernels;  // none fitted: the machine is priced by the shares of the calibration
+};
+
+// As the scenario's trainer prices a step on this machine.
+Machine trained_machine(Scenario scenario, Machine machine) {
+  for (NodeGroup& group : scenario.cluster.groups) group.machine = machine;
+  set_prices(scenario);
+  return scenario.cluster.groups.front().machine;
+}
+
+// Those of the first, and of the second where the first have none.
+std::vector<FittedKernel> joined(std::vector<FittedKernel> kernels, const std::vector<FittedKernel>& others) {
+  for (const FittedKernel& other : others)
+    if (std::none_of(kernels.begin(), kernels.end(),
+                     [&](const FittedKernel& each) { return each.measured.key == other.measured.key; }))
+      kernels.push_back(other);
+  return kernels;
+}
+
+// A GPU's micro-benchmarks give the constants of its kernels, and tasks of a run move them further.
+Fitted fitted(const Scenario& scenario, const Machine& start, const Evidence& evidence, std::ostream& err) {
   const Ticking ticking(err, "fitting");
-  return calibrate(start, evidence.observations);
+  Fitted result;
+  result.kernels = measured_kernels(evidence.measurements, start);
+  Machine measured = start;
+  for (const FittedKernel& each : result.kernels.fitted)
+    set_values(measured.kernels, each.measured.key, each.fit.values);
+  if (evidence.traces > 0 && start.cores == 0 && !measured.kernels.empty())
+    result.kernels.fitted =
+        joined(traced_kernels(evidence.observations, trained_machine(scenario, measured)), result.kernels.fitted);
+  if (result.kernels.fitted.empty()) {
+    result.calibration = calibrate(start, evidence.observations);
+    return result;
+  }
+  result.calibration.machine = start;
+  const std::vector<Observation> others = beside_kernels(evidence.observations);
+  if (!others.empty()) result.calibration = calibrate(start, others);
+  result.calibration.machine.spread = 0;  // it was of messages only
+  return result;
+}
+
+std::string kernels_report(const MeasuredKernels& kernels) {
+  std::string text = kernels_text(kernels.fitted);
+  if (!kernels.too_few.empty())
+    text += fmt::format("too few shapes for a fit (at least {}): {}\n", least_shapes, kernels.too_few);
+  return text + "\n";
 }
 
 // Throws UsageError for options that do not go together.
@@ -275,7 +324,7 @@ int calibrate_command(const std::vector<std::string>& args, std::ostream& out, s
   Machine start = scenario.cluster.groups.front().machine;
   const std::string peak_source = set_peaks(start, evidence, scenario.step.dtype);
 
-  Calibration calibration = calibrated(start, evidence, err);
+  auto [calibration, kernels] = fitted(scenario, start, evidence, err);
   const std::string unfitted = unfitted_text(calibration);
   calibration.machine.name = std::filesystem::path(*path).stem().string();
   calibration.machine.provenance = {command_text(args) + ": fit to " + evidence_text(evidence) + "; " + peak_source +
@@ -284,11 +333,13 @@ int calibrate_command(const std::vector<std::string>& args, std::ostream& out, s
                                     today(), host_description()};
   OutputFile file(*path);
   file.stream() << machine_to_yaml(calibration.machine);
+  if (!kernels.fitted.empty()) file.stream() << kernels_section(kernels.fitted, "slipway calibrate", &start);
   file.commit();
   out << "machine " << calibration.machine.name << ", fitted to " << evidence_text(evidence) << "\n"
       << "  peak " << readable_flops(calibration.machine.peak_flops[static_cast<std::size_t>(scenario.step.dtype)])
       << " in " << name_of(scenario.step.dtype) << " (" << peak_source << ")\n\n"
-      << report_text(calibration) << "wrote " << *path << "\n";
+      << (kernels.fitted.empty() ? "" : kernels_report(kernels))
+      << (calibration.parameters.empty() ? "" : report_text(calibration)) << "wrote " << *path << "\n";
   warn_of_doubtful_fit(calibration, err);
   return status_done;
 }

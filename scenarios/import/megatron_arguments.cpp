@@ -171,7 +171,7 @@ const Row rows[] = {
     or_near(key("moe-router-group-topk", "model.groups_per_token"),
             "tokens are taken to reach all groups of experts alike"),
     none("moe-router-force-load-balancing", balanced),
-    or_near(key("moe-expert-capacity-factor", "model.expert_capacity"), "no token is dropped"),
+    or_near(key("moe-expert-capacity-factor", "run.expert_capacity"), "no token is dropped"),
     near("moe-pad-expert-input-to-capacity", "experts' inputs are not padded"),
     near("moe-expert-rank-capacity-factor", "buffers of experts are as large as their tokens need"),
     near("moe-pad-experts-for-cuda-graph-inference", "experts' inputs are not padded"),

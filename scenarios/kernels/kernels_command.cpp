@@ -64,7 +64,7 @@ int kernels_command(const std::vector<std::string>& args, std::ostream& out, std
   }
   if (const auto profile = options.text("profile")) {
     OutputFile file(*profile);
-    file.stream() << kernels_section(kernels);
+    file.stream() << kernels_section(kernels, "slipway kernels --profile");
     file.commit();
   }
   if (csv) {

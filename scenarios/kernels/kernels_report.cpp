@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 
@@ -92,13 +93,33 @@ std::string kernels_json(const Kernels& kernels) { return description().text(ker
 
 std::string kernels_text(const Kernels& kernels) { return aligned_table(kernel_keys().table(kernels)); }
 
-std::string kernels_section(const Kernels& kernels) {
+namespace {
+
+// Constants of `others` for what was not measured here, each under its own source.
+std::string kernels_of_others(const Kernels& kernels, const Machine& others) {
+  std::string text;
+  for (const KernelKey& key : keys_of(others.kernels)) {
+    const bool is_measured =
+        std::any_of(kernels.begin(), kernels.end(), [&](const FittedKernel& each) { return each.measured.key == key; });
+    if (is_measured) continue;
+    const KernelValues all = values_of(others.kernels, key).value();
+    const auto constants = constants_of(key.kind);
+    std::string values;
+    for (std::size_t i = 0; i < constants.size(); ++i) values += fmt::format("{}: {:.4g}, ", constants[i].name, all[i]);
+    text += fmt::format("  {}: {{{}source: \"as {}\"}}\n", name_of(key), values, others.name);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string kernels_section(const Kernels& kernels, const std::string& writer, const Machine* others) {
   std::size_t shapes = 0;
   for (const FittedKernel& kernel : kernels) shapes += kernel.measured.table.rows.size();
   std::string text = fmt::format(
-      "kernels:  # written by `slipway kernels --profile`\n"
+      "kernels:  # written by `{}`\n"
       "  source: \"fit to {} shapes timed on this GPU\"\n",
-      readable_count(static_cast<double>(shapes)));
+      writer, readable_count(static_cast<double>(shapes)));
   for (const FittedKernel& kernel : kernels) {
     std::string values, deviations;
     for (const FittedConstant& each : constants_in(kernel)) {
@@ -108,6 +129,7 @@ std::string kernels_section(const Kernels& kernels) {
     text += fmt::format("  {}: {{{}deviation: [{}], left_out: {:.3f}}}\n", name_of(kernel.measured.key), values,
                         deviations, kernel.fit.left_out.mean);
   }
+  if (others != nullptr) text += kernels_of_others(kernels, *others);
   return text;
 }
 

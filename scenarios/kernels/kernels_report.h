@@ -17,8 +17,10 @@ struct FittedKernel {
 
 std::string kernels_text(const std::vector<FittedKernel>& kernels);
 std::string kernels_json(const std::vector<FittedKernel>& kernels);
-// The section `kernels` of a machine profile (scenarios/language/load_kernels.h). All must be of one GPU.
-std::string kernels_section(const std::vector<FittedKernel>& kernels);
+// The section `kernels` of a machine profile (scenarios/language/load_kernels.h). All must be of one GPU. `writer`: the
+// command. `others`: a GPU of the same kind, whose kernels follow where they were not measured.
+std::string kernels_section(const std::vector<FittedKernel>& kernels, const std::string& writer,
+                            const Machine* others = nullptr);
 // Every shape: GPU, kernel, the columns that name the shape, measured and predicted seconds (by the fit that did not see
 // it), and their ratio - 1.
 std::string shapes_csv(const std::vector<FittedKernel>& kernels);

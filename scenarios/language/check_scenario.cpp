@@ -297,6 +297,18 @@ void pad_vocabulary(const Settings& settings, Scenario& scenario) {
 
 }  // namespace
 
+namespace {
+
+// A router has a bias where the run moves it.
+void give_routers_a_bias(Scenario& scenario) {
+  if (scenario.step.optimizer.router_bias_speed == 0) return;
+  Model model = scenario.step.model;
+  for (BlockRun& run : model.runs) run.block.router_bias = run.block.experts > 0;
+  scenario.step.model = std::move(model);
+}
+
+}  // namespace
+
 void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scenario& scenario) {
   Layout& layout = scenario.step.layout;
   const Schedule* schedule = schedule_named(scenario.step.schedule);
@@ -306,6 +318,7 @@ void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scen
     layout.chunks =
         scenario.step.actions ? chunks_of(*scenario.step.actions, schedule->copies) : schedule->default_chunks;
   if (has_model) pad_vocabulary(settings, scenario);
+  if (has_model) give_routers_a_bias(scenario);
   const bool data_is_written = settings.given("layout.data");
   if (has_cluster) {
     derive_placement(settings, scenario);

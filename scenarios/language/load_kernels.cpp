@@ -95,26 +95,8 @@ class KernelReader {
       return refuse(entry.origin, "kernels." + entry.key,
                     "is no kernel with constants; allowed: " + all_names(kernel_names) + ", and a format or collective",
                     "write for example 'gemm bfloat16: {share: ..., ...}'");
-    const auto format = static_cast<std::size_t>(key->format);
     const bool casts = key->kind != KernelKind::gemm || entry.value.find("cast") != nullptr;
-    const KernelValues values = values_of(entry, constants_of(key->kind), casts);
-    switch (key->kind) {
-      case KernelKind::gemm:
-        kernels.gemm[format] = named<GemmConstants>(values);
-        break;
-      case KernelKind::grouped_gemm:
-        kernels.grouped_gemm[format] = named<GroupedGemmConstants>(values);
-        break;
-      case KernelKind::attention:
-        kernels.attention[format].push_back({key->head_dim, named<AttentionConstants>(values)});
-        break;
-      case KernelKind::latent_attention:
-        kernels.latent_attention[format] = named<AttentionConstants>(values);
-        break;
-      case KernelKind::collective:
-        kernels.collective[static_cast<std::size_t>(key->collective)] = named<CollectiveConstants>(values);
-        break;
-    }
+    set_values(kernels, *key, values_of(entry, constants_of(key->kind), casts));
   }
 
   Defects& defects_;

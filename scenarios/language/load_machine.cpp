@@ -1,4 +1,8 @@
 // Machine profiles: reading and writing.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <stdexcept>
@@ -42,6 +46,39 @@ void require_rates(Settings& settings) {
   }
 }
 
+// The numbers of a list; the defect of one that is none.
+std::vector<double> parts_of(const Entry& entry, Defects& defects) {
+  std::vector<double> parts;
+  for (const Value& item : entry.value.items) {
+    double part = 0;
+    const std::string& text = item.text;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), part);
+    if (item.kind != Value::Kind::scalar || error != std::errc() || end != text.data() + text.size() ||
+        !std::isfinite(part))
+      defects.push_back({entry.origin.file, entry.origin.line, "deviations." + entry.key,
+                         in_words(item) + " is no number; allowed: numbers", "calibrate again"});
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+// deviations: {gemm_efficiency: [0.01, ...], ...} (FittedDeviation).
+std::vector<FittedDeviation> deviations_from(const Value& section, Defects& defects) {
+  std::vector<FittedDeviation> deviations;
+  Machine any;
+  for (const Entry& entry : section.entries) {
+    const auto refuse = [&](const std::string& problem) {
+      defects.push_back({entry.origin.file, entry.origin.line, "deviations." + entry.key, problem, "calibrate again"});
+    };
+    if (fitted_number(any, entry.key) == nullptr)
+      refuse("is no number that calibrate fits; allowed: those of a profile");
+    deviations.push_back({entry.key, parts_of(entry, defects)});
+    if (deviations.back().parts.size() != deviations.front().parts.size())
+      refuse("has another number of parts than " + deviations.front().name + "; allowed: as many");
+  }
+  return deviations;
+}
+
 std::optional<Machine> machine_from(std::optional<Value> document, const std::string& file, Defects& defects) {
   const std::size_t before = defects.size();
   if (!document) return std::nullopt;
@@ -50,12 +87,18 @@ std::optional<Machine> machine_from(std::optional<Value> document, const std::st
     kernels = kernels_from(*section, defects);
     std::erase_if(document->entries, [](const Entry& entry) { return entry.key == "kernels"; });
   }
+  std::vector<FittedDeviation> deviations;
+  if (const Value* section = document->find("deviations"); section != nullptr) {
+    deviations = deviations_from(*section, defects);
+    std::erase_if(document->entries, [](const Entry& entry) { return entry.key == "deviations"; });
+  }
   unwrap(*document, "", defects);
   Settings settings(std::move(*document), machine_keys(), defects);
   require_rates(settings);
   if (defects.size() != before) return std::nullopt;
   Machine machine = machine_of(settings);
   machine.kernels = std::move(kernels);
+  machine.deviations = std::move(deviations);
   if (machine.name.empty()) machine.name = std::filesystem::path(file).stem().string();
   return machine;
 }
@@ -109,6 +152,12 @@ std::string machine_to_yaml(const Machine& machine) {
     const std::size_t dot = key.path.find('.');
     Value& map = dot == std::string_view::npos ? root : section_of(root, key.path.substr(0, dot));
     map.entries.push_back({std::string(key.path.substr(dot + 1)), {}, std::move(value)});
+  }
+  for (const FittedDeviation& each : machine.deviations) {
+    Value list;
+    list.kind = Value::Kind::list;
+    for (const double part : each.parts) list.items.push_back(scalar(fmt::format("{:.3g}", part), {}));
+    section_of(root, "deviations").entries.push_back({each.name, {}, std::move(list)});
   }
   return to_yaml(root);
 }

@@ -139,14 +139,26 @@ bool is_uneven(const Scenario& s) {
 const char* placement_words =
     "the order of nodes (layout.placement): list the hosts in this order where ranks are started";
 
-// As in both engines: probabilities of the chosen experts only, no dropped tokens, no balancing loss.
-void megatron_experts(const Block& block, LaunchArguments& launch) {
+// As in both engines: probabilities of the chosen experts only; the balance and the capacity that the scenario asks for.
+void megatron_experts(const Step& step, const Block& block, LaunchArguments& launch) {
   auto& list = launch.arguments;
   list.push_back("--num-experts " + text(block.experts));
   list.push_back("--moe-ffn-hidden-size " + text(block.ffn));
   list.push_back("--moe-router-topk " + text(block.experts_per_token));
-  list.emplace_back("--moe-router-load-balancing-type none");
+  const Routing& routing = step.routing;
+  list.emplace_back(std::string("--moe-router-load-balancing-type ") +
+                    (routing.balancing_loss > 0 ? "aux_loss" : "none"));
+  if (routing.balancing_loss > 0) list.push_back("--moe-aux-loss-coeff " + text(routing.balancing_loss));
+  if (step.optimizer.router_bias_speed > 0) {
+    list.emplace_back("--moe-router-enable-expert-bias");
+    list.push_back("--moe-router-bias-update-rate " + text(step.optimizer.router_bias_speed));
+  }
+  if (routing.capacity > 0) {
+    list.push_back("--moe-expert-capacity-factor " + text(routing.capacity));
+    list.emplace_back("--moe-token-drop-policy position");
+  }
   list.emplace_back("--moe-grouped-gemm");
+  if (routing.balancing_loss > 0 || step.optimizer.router_bias_speed > 0) return;
   launch.to_add.emplace_back(
       "--moe-router-load-balancing-type and --moe-aux-loss-coeff, if the experts shall be balanced: the prediction "
       "takes them to be");
@@ -181,7 +193,7 @@ void megatron_model(const Scenario& s, LaunchArguments& launch) {
   if (!block.bias) list.emplace_back("--disable-bias-linear");
   if (block.qkv_bias) list.emplace_back("--add-qkv-bias");
   if (block.qk_norm) list.emplace_back("--qk-layernorm");
-  if (block.experts > 0) megatron_experts(block, launch);
+  if (block.experts > 0) megatron_experts(s.step, block, launch);
   list.push_back("--norm-epsilon " + number_text(block.norm_epsilon));
   if (block.positions == Positions::rotary) {
     list.emplace_back("--position-embedding-type rope");
@@ -406,6 +418,10 @@ void torchtitan_data(const Scenario& s, LaunchArguments& launch) {
   if (l.expert > 1 && (l.expert_tensor == 0 ? l.tensor : l.expert_tensor) != 1)
     launch.refused.emplace_back(
         "experts cut over a tensor group: torchtitan keeps each expert whole; set layout.expert_tensor to 1");
+  if (s.step.routing.balancing_loss > 0 || s.step.routing.capacity > 0 || s.step.optimizer.router_bias_speed > 0)
+    launch.refused.emplace_back(
+        "run.balancing_loss, run.expert_capacity and run.router_bias_speed: torchtitan's config of the model sets how "
+        "experts are balanced");
 }
 
 void torchtitan_optimizer_arguments(const Scenario& s, LaunchArguments& launch) {

@@ -47,16 +47,21 @@ bool write_all(int file, const void* from, std::size_t size) {
   return true;
 }
 
-[[noreturn]] void be_a_worker(int jobs, int outcomes, pid_t parent, const std::function<void(int, std::byte*)>& work) {
+struct Job {
+  int number = 0;
+  double limit = 0;
+};
+
+[[noreturn]] void be_a_worker(int jobs, int outcomes, pid_t parent, const Workers::Work& work) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
   std::signal(SIGINT, SIG_IGN);  // both may reach the whole group; the parent answers them and ends us
   std::signal(SIGTERM, SIG_IGN);
-  for (int job = 0; read_all(jobs, &job, sizeof job);) {
+  for (Job job; read_all(jobs, &job, sizeof job);) {
     Workers::Outcome outcome;
-    outcome.job = job;
+    outcome.job = job.number;
     try {
-      work(job, outcome.result);
+      work(job.number, job.limit, outcome.result);
     } catch (const std::exception& error) {
       outcome.failed = true;
       std::strncpy(outcome.text, error.what(), sizeof outcome.text - 1);
@@ -68,7 +73,7 @@ bool write_all(int file, const void* from, std::size_t size) {
 
 }  // namespace
 
-Workers::Workers(int count, std::function<void(int, std::byte*)> work) {
+Workers::Workers(int count, Work work) {
   const pid_t parent = getpid();
   for (int i = 0; i < count; ++i) {
     int jobs[2], outcomes[2];
@@ -103,7 +108,8 @@ int Workers::busy() const {
   return static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [](const Worker& w) { return w.busy; }));
 }
 
-void Workers::give(int job) {
+void Workers::give(int number, double limit) {
+  const Job job{number, limit};
   const auto worker = std::find_if(workers_.begin(), workers_.end(), [](const Worker& w) { return !w.busy; });
   worker->busy = true;
   if (!write_all(worker->jobs, &job, sizeof job))
@@ -137,13 +143,14 @@ struct Numbers {  // the message of a worker
   bool simulated;
   double step_time_s, mfu, compute_share, bubble_share, exposed_comm_share;
   double memory_bytes, memory_share, fit_probability, timeline_bytes, timeline_share;
+  double replayed_s;
 };
 static_assert(sizeof(Numbers) <= Workers::result_bytes);
 
 Numbers numbers_of(const PricedLayout& row) {
-  return {row.simulated,       row.step_time_s,        row.mfu,           row.compute_share,
-          row.bubble_share,    row.exposed_comm_share, row.memory_bytes,  row.memory_share,
-          row.fit_probability, row.timeline_bytes,     row.timeline_share};
+  return {row.simulated,          row.step_time_s,  row.mfu,          row.compute_share,   row.bubble_share,
+          row.exposed_comm_share, row.memory_bytes, row.memory_share, row.fit_probability, row.timeline_bytes,
+          row.timeline_share,     row.replayed_s};
 }
 
 }  // namespace
@@ -191,14 +198,20 @@ Ranking::Ranking(const Scenario& scenario, const SearchOptions& options, StepEst
       candidates_(candidates),
       is_sharp_(candidates.size(), false),
       sharp_bounds_(candidates.size(), 0),
-      workers_(workers_of(options), [this](int job, std::byte* result) {
-        const Numbers numbers = numbers_of(price_if_it_fits(scenario_, candidates_[job].choice, options_.memory_share));
+      workers_(workers_of(options), [this](int job, double limit, std::byte* result) {
+        const Numbers numbers =
+            numbers_of(price_if_it_fits(scenario_, candidates_[job].choice, options_.memory_share, limit));
         std::memcpy(result, &numbers, sizeof numbers);
       }) {}
 
 bool Ranking::fits(std::size_t candidate) const {
   const auto found = rows_.find(candidate);
   return found != rows_.end() && slipway::scenarios::fits(found->second, options_.memory_share);
+}
+
+bool Ranking::is_simulated(std::size_t candidate) const {
+  const auto found = rows_.find(candidate);
+  return found != rows_.end() && found->second.simulated;
 }
 
 std::vector<std::size_t> Ranking::fastest(int count, const ProgressOf& progress) {
@@ -220,8 +233,10 @@ std::vector<std::size_t> Ranking::fastest(int count, const ProgressOf& progress)
   for (const Item& item : round.given) {
     if (!rows_.contains(item.candidate)) continue;  // interrupted
     // A row as fast as the slowest of them counts too.
-    const bool is_as_fast = fits(item.candidate) && row(item.candidate).step_time_s <= round.limit();
-    if (item.bound <= round.limit() || is_as_fast) judged_.insert(item.candidate);
+    const bool is_as_fast =
+        fits(item.candidate) && is_simulated(item.candidate) && row(item.candidate).step_time_s <= round.limit();
+    const double bound = std::max(item.bound, sharp_bounds_[item.candidate]);
+    if (bound <= round.limit() || is_as_fast) judged_.insert(item.candidate);
   }
   std::vector<std::size_t> found;
   for (const std::size_t i : judged_)
@@ -239,7 +254,8 @@ void Ranking::simulate(const std::vector<std::size_t>& which, const ProgressOf& 
   std::size_t next = 0;
   const auto give = [&] {
     for (; next < which.size() && workers_.idle(); ++next)
-      if (judged_.insert(which[next]).second && !rows_.contains(which[next]))
+      if (const std::size_t each = which[next];
+          judged_.insert(each).second && (fits(each) ? !is_simulated(each) : !rows_.contains(each)))
         workers_.give(static_cast<int>(which[next]));
     return workers_.busy() > 0;
   };
@@ -253,7 +269,8 @@ void Ranking::simulate(const std::vector<std::size_t>& which, const ProgressOf& 
 void Ranking::ask(Round& round, const Item& item) {
   if (is_sharp_[item.candidate]) {
     round.given.push_back(item);
-    workers_.give(static_cast<int>(item.candidate));
+    // Finite, so that all are replayed: whether a candidate counts must not depend on when it was taken.
+    workers_.give(static_cast<int>(item.candidate), std::min(round.limit(), std::numeric_limits<double>::max()));
     return;
   }
   is_sharp_[item.candidate] = true;
@@ -273,7 +290,7 @@ void Ranking::take(Round& round) {
   }
   note_row(candidate, outcome->result);
   ++round.done;
-  if (fits(candidate)) round.add(row(candidate).step_time_s);
+  if (fits(candidate) && is_simulated(candidate)) round.add(row(candidate).step_time_s);
 }
 
 void Ranking::note_row(std::size_t candidate, const std::byte* result) {
@@ -287,6 +304,7 @@ void Ranking::note_row(std::size_t candidate, const std::byte* result) {
   row.judged = true;
   row.memory_bytes = numbers.memory_bytes, row.memory_share = numbers.memory_share;
   row.fit_probability = numbers.fit_probability;
+  sharp_bounds_[candidate] = std::max(sharp_bounds_[candidate], numbers.replayed_s);
   if (!numbers.simulated) return;
   row.simulated = true;
   refuse_below_bound(row.choice, std::max(row.bound_s, sharp_bounds_[candidate]), numbers.step_time_s);

@@ -1,5 +1,6 @@
 // Forked workers that price layouts. A simulation needs its own process, and a layout that exhausts memory must not end
-// the search. Jobs are numbers, whose meaning the workers know from the fork.
+// the search. Jobs are numbers, whose meaning the workers know from the fork, with a limit beyond which the answer does
+// not matter.
 //
 //   parent ──► give(job) ──► pipe ──► worker: work(job) → Outcome ──► pipe ──► take() ──► parent
 //
@@ -10,6 +11,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -30,15 +32,19 @@ class Workers {
     char text[1024] = {};  // the exception's
     std::byte result[result_bytes] = {};
   };
-  // `work` writes its result. An exception becomes `failed` and `text`.
-  Workers(int count, std::function<void(int job, std::byte* result)> work);
+  // Writes its result. An exception becomes `failed` and `text`.
+  using Work = std::function<void(int job, double limit, std::byte* result)>;
+  Workers(int count, Work work);
+  // Work without a limit.
+  Workers(int count, std::function<void(int job, std::byte* result)> work)
+      : Workers(count, Work([work = std::move(work)](int job, double, std::byte* result) { work(job, result); })) {}
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
   bool idle() const;  // a worker has no job
   int busy() const;
-  void give(int job);  // requires idle()
+  void give(int job, double limit = std::numeric_limits<double>::infinity());  // requires idle()
   // The next result; unset after `wait_ms` without one. Throws std::runtime_error when a worker died.
   std::optional<Outcome> take(int wait_ms);
 
@@ -53,10 +59,10 @@ class Workers {
 
 // The fastest of many candidates, with as few simulations as possible (private to search*).
 //
-//   closed form (estimate.h) ──► passes through the schedule (passes_bound) ──► verdict, simulation
+//   closed form (estimate.h) ──► passes through the schedule (passes_bound) ──► verdict, replay ──► simulation
 //   microseconds                 a millisecond                                  a tenth of a second
 //
-// Neither bound exceeds the simulated step. The candidate with the least bound so far goes on to its next stage, until
+// None of these bounds exceeds the simulated step, nor does the replay, which is one without contention. The candidate with the least bound so far goes on to its next stage, until
 // all remaining bounds exceed the simulated steps. The set of candidates that count as simulated does not depend on the
 // number of workers: a candidate with a bound above the final limit does not count, even if an idle worker took it.
 // Guarded by tests/scenarios/search_test.cpp.
@@ -95,6 +101,7 @@ class Ranking {
   struct Round;  // one call of fastest()
 
   void ask(Round& round, const Item& item);
+  bool is_simulated(std::size_t candidate) const;
   void take(Round& round);
   void note_row(std::size_t candidate, const std::byte* result);
   bool fits(std::size_t candidate) const;
@@ -106,7 +113,7 @@ class Ranking {
   const std::vector<Candidate>& candidates_;
   std::unordered_map<std::size_t, PricedLayout> rows_;  // of the judged candidates, few of all
   std::vector<bool> is_sharp_;                          // per candidate: passes_bound was computed
-  std::vector<double> sharp_bounds_;                    // its result, or 0
+  std::vector<double> sharp_bounds_;                    // its result, or the replay's; 0: neither
   std::set<std::size_t> judged_;
   Workers workers_;
 };

@@ -205,15 +205,18 @@ void note_timeline(const SimulatedStep& step, const Scenario& scenario, PricedLa
   if (row.timeline_share > 0) note_verdict(verdict_of(scenario, stage_needs(scenario, on_timeline(stages))), row);
 }
 
-void note_simulation(const Scenario& one, PricedLayout& row) {
+void note_simulation(const Scenario& one, double limit_s, PricedLayout& row) {
   StepOptions options;
   options.makespan = false;
+  options.limit_s = limit_s;
   const SimulatedStep step = simulated_step(
       one, options,
       {[](const Scenario& scenario, const PrepareOptions& how) { return prepared_unchecked(scenario, how); },
        [](const PreparedStep& prepared, const SimulationOptions& how, const std::vector<int>& steps) {
          return simulate_each(prepared.graph, prepared.scenario.cluster, prepared.durations, how, steps);
        }});
+  row.replayed_s = step.replayed_s;
+  if (step.simulation.timeline.start.empty()) return;  // above the limit
   row.simulated = true;
   note(metrics_of(step.prepared.graph, step.simulation.timeline, peak_flops(one), periodic_of(step)), row);
   note_timeline(step, one, row);
@@ -225,13 +228,13 @@ PricedLayout price_layout(const Scenario& scenario, const Step& choice) {
   return price_if_it_fits(scenario, choice, std::numeric_limits<double>::infinity());
 }
 
-PricedLayout price_if_it_fits(const Scenario& scenario, const Step& choice, double memory_share) {
+PricedLayout price_if_it_fits(const Scenario& scenario, const Step& choice, double memory_share, double limit_s) {
   const Scenario one = with_layout(scenario, choice);
   PricedLayout row;
   row.choice = choice;
   row.choice.layout = one.step.layout;  // as it is balanced
   note_verdict(verdict_of(one), row);
-  if (row.memory_share <= memory_share) note_simulation(one, row);
+  if (row.memory_share <= memory_share) note_simulation(one, limit_s, row);
   return row;
 }
 

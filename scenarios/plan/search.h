@@ -15,6 +15,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,7 @@ struct PricedLayout {
   bool judged = false;
   double memory_bytes = 0, memory_share = 0;
   double fit_probability = 0;
+  double replayed_s = 0;                          // of a step without contention, where a limit was given; 0: unknown
   double timeline_bytes = 0, timeline_share = 0;  // simulated peak of the fullest rank
   // Of the rows of an answer, where fitted constants price them.
   std::optional<StepInterval> interval;
@@ -108,8 +110,10 @@ SearchResult search_layouts(const Scenario& scenario, const SearchSpace& space, 
 
 // One layout, judged and simulated; without its bound. Throws std::invalid_argument for what cannot be.
 PricedLayout price_layout(const Scenario& scenario, const Step& choice);
-// The same, but not simulated where the verdict's share of memory is above `memory_share`.
-PricedLayout price_if_it_fits(const Scenario& scenario, const Step& choice, double memory_share);
+// The same, but not simulated where the verdict's share of memory is above `memory_share`, or where the step takes longer
+// than `limit_s` even without contention.
+PricedLayout price_if_it_fits(const Scenario& scenario, const Step& choice, double memory_share,
+                              double limit_s = std::numeric_limits<double>::infinity());
 
 std::string layout_text(const Step& choice);  // "tensor 8 sp, pipeline 4, ..."
 std::string search_text(const Scenario& scenario, const SearchResult& result, const SearchOptions& options);

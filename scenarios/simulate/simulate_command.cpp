@@ -108,7 +108,7 @@ std::optional<SkewCost> cost_of_skew(const Scenario& scenario, double step_s, co
                                      std::ostream& err) {
   if (scenario.step.routing.skew == 0 || !dispatches_tokens(scenario.step)) return std::nullopt;
   Scenario balanced = scenario;
-  balanced.step.routing = {};
+  balanced.step.routing.skew = 0;
   StepOptions how = options;
   how.makespan = false;
   const SimulatedStep step = simulated(balanced, how, err);

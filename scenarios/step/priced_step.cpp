@@ -14,8 +14,11 @@ Scenario PricedStep::with(const ConstantsOn& constants) const {
   return scenario;
 }
 
-double PricedStep::replay(const ConstantsOn& constants) {
-  const SimulatedStep replayed = replayed_step(with(constants));
+double PricedStep::replay(const ConstantsOn& constants) { return replay(with(constants)); }
+double PricedStep::replay() { return replay(scenario_); }
+
+double PricedStep::replay(Scenario scenario) {
+  const SimulatedStep replayed = replayed_step(std::move(scenario));
   const TaskGraph& graph = replayed.prepared.graph;
   terms_ = critical_path(graph, replayed.prepared.scenario.cluster, replayed.prepared.durations,
                          replayed.simulation.timeline, periodic_of(replayed));
@@ -29,8 +32,10 @@ double PricedStep::replay(const ConstantsOn& constants) {
   return step_time_of(graph, replayed.simulation.timeline, periodic_of(replayed));
 }
 
-double PricedStep::seconds(const ConstantsOn& constants) const {
-  const std::vector<double> each = term_seconds(works_, with(constants).cluster, terms_);
+double PricedStep::seconds(const ConstantsOn& constants) const { return seconds(with(constants).cluster); }
+
+double PricedStep::seconds(const Cluster& cluster) const {
+  const std::vector<double> each = term_seconds(works_, cluster, terms_);
   double seconds = 0;
   for (std::size_t i = 0; i < terms_.size(); ++i) seconds += terms_[i].count * each[i];
   return seconds;

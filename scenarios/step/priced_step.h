@@ -17,13 +17,18 @@ class PricedStep {
   // Replays the step, without contention, and keeps its path. Throws std::invalid_argument where the cluster cannot
   // price it.
   double replay(const ConstantsOn& constants);
+  // As the scenario's cluster prices it.
+  double replay();
   // Seconds by the path of the last replay.
   double seconds(const ConstantsOn& constants) const;
+  // The same on a cluster with other machines or links, whose constants are its own.
+  double seconds(const Cluster& cluster) const;
   // d ln seconds / d ln c there, of each constant on this machine.
   std::vector<double> slopes(const ConstantsOn& constants, const std::string& machine) const;
 
  private:
   Scenario with(const ConstantsOn& constants) const;
+  double replay(Scenario scenario);
   Scenario scenario_;
   TaskGraph works_;  // without tasks: works, operators, communicators
   std::vector<PathTerm> terms_;

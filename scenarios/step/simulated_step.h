@@ -9,6 +9,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "scenarios/step/prepared_step.h"
@@ -22,12 +23,15 @@ struct SimulatedStep {
   Simulation simulation;
   std::optional<PeriodicTimeline> periodic;  // set for a periodic step
   double makespan_s = 0;                     // one step alone, with all micro-batches
+  double replayed_s =
+      0;  // seconds of the step without contention, where options ask for them; 0: its dates do not repeat
 };
 
 struct StepOptions {
   bool representatives_only = true, chains = true, periodic = true;
   int steps = 3;
   bool makespan = true;  // also simulate a step alone: the first of several shares links with the second
+  double limit_s = std::numeric_limits<double>::infinity();  // a step whose replay takes longer is not simulated
 };
 
 // The two long parts of the work; a command adds progress. `simulate` runs the prepared step once for each number of

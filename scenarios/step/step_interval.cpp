@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "scenarios/answers/readable.h"
+#include "scenarios/language/keys.h"
 #include "scenarios/step/priced_step.h"
 
 namespace slipway::scenarios {
@@ -16,17 +18,52 @@ namespace {
 // fitted ones (`slipway validate --pooled`, groups left out against in sample: 6.9 and 5.7 %, docs/accuracy.md).
 constexpr double spread_of_a_setting = 0.055;
 
-// By a profile that `slipway calibrate` has fitted: what is unsure of one kind of work is so in every task of it, so a
-// step is as unsure as a task. Several kinds err apart from each other, which makes this wide rather than narrow.
-std::optional<StepInterval> interval_of_profile(const Cluster& cluster, double step_s) {
+double norm_of(const std::vector<double>& values) {
+  return std::sqrt(std::inner_product(values.begin(), values.end(), values.begin(), 0.0));
+}
+
+// d ln step / d ln value of every fitted number of the machine, in all groups that have it, by the path of the replay.
+void add_slopes(const Cluster& cluster, const Machine& machine, const PricedStep& step, StepInterval& interval) {
+  constexpr double little = 1e-3;  // of the logarithm
+  const double here = step.seconds(cluster);
+  for (const FittedDeviation& each : machine.deviations) {
+    std::vector<Machine> moved;
+    for (const NodeGroup& group : cluster.groups) {
+      moved.push_back(group.machine);
+      if (group.machine.name == machine.name) *fitted_number(moved.back(), each.name) *= std::exp(little);
+    }
+    const double slope = std::log(step.seconds(with_machines(cluster, moved)) / here) / little;
+    const std::size_t first = interval.directions.size() - each.parts.size();
+    for (std::size_t d = 0; d < each.parts.size(); ++d) interval.directions[first + d] += slope * each.parts[d];
+    interval.numbers.push_back(
+        {each.name, machine.name, std::string(key_of(machine_keys(), each.name)->meaning), slope});
+  }
+}
+
+// By a profile that `slipway calibrate` has fitted. What is unsure of one kind of work beyond the fit's numbers is so in
+// every task of it, so a step is as unsure as a task. Several kinds err apart from each other, which makes this wide
+// rather than narrow.
+std::optional<StepInterval> interval_of_profile(const Scenario& scenario, double step_s) {
   constexpr double ninety = 1.6449;  // a normal distribution has 90 % within as many standard deviations
+  const Cluster& cluster = scenario.cluster;
   StepInterval interval;
   for (const NodeGroup& group : cluster.groups) {
     if (!(group.machine.spread > 0)) return std::nullopt;
     interval.runs = std::max(interval.runs, group.machine.spread);
   }
-  interval.low_s = step_s * std::exp(-ninety * interval.runs),
-  interval.high_s = step_s * std::exp(ninety * interval.runs);
+  const auto has_deviations = [](const NodeGroup& group) { return !group.machine.deviations.empty(); };
+  PricedStep step(scenario);
+  if (std::any_of(cluster.groups.begin(), cluster.groups.end(), has_deviations)) step.replay();
+  std::set<std::string> seen;
+  for (const NodeGroup& group : cluster.groups) {
+    const Machine& machine = group.machine;
+    if (!has_deviations(group) || !seen.insert(machine.name).second) continue;
+    interval.directions.resize(interval.directions.size() + machine.deviations.front().parts.size());
+    add_slopes(cluster, machine, step, interval);
+  }
+  interval.constants = norm_of(interval.directions);
+  const double width = std::exp(ninety * std::hypot(interval.constants, interval.runs));
+  interval.low_s = step_s / width, interval.high_s = step_s * width;
   return interval;
 }
 
@@ -37,7 +74,7 @@ double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
 double StepInterval::half_width() const { return 0.5 * std::log(high_s / low_s); }
 
 std::optional<StepInterval> step_interval(const Scenario& scenario, double step_s, std::size_t outside) {
-  if (!is_priced_by_trainer(scenario)) return interval_of_profile(scenario.cluster, step_s);
+  if (!is_priced_by_trainer(scenario)) return interval_of_profile(scenario, step_s);
   const ConstantsOn fitted = [&](const Machine& machine) { return constants_on(scenario, machine); };
   PricedStep step(scenario);
   step.replay(fitted);
@@ -62,6 +99,8 @@ std::vector<Sensitivity> sensitivities(const StepInterval& interval) {
     for (std::size_t j = 0; j < table.size(); ++j)
       if (std::abs(each.slopes[j]) >= shown)
         list.push_back({table[j].name, each.machine, table[j].meaning, each.slopes[j]});
+  for (const Sensitivity& each : interval.numbers)
+    if (std::abs(each.slope) >= shown) list.push_back(each);
   std::stable_sort(list.begin(), list.end(),
                    [](const Sensitivity& a, const Sensitivity& b) { return std::abs(a.slope) > std::abs(b.slope); });
   return list;
@@ -69,6 +108,12 @@ std::vector<Sensitivity> sensitivities(const StepInterval& interval) {
 
 double probability_faster(const Scenario& scenario, double step_s, const StepInterval& interval, double other_s,
                           const StepInterval& other) {
+  if (!is_priced_by_trainer(scenario)) {
+    std::vector<double> apart = interval.directions;  // what both layouts err in alike does not tell them apart
+    for (std::size_t d = 0; d < apart.size(); ++d) apart[d] -= other.directions[d];
+    const double spread = std::hypot(norm_of(apart), interval.runs, other.runs);
+    return normal_cdf(std::log(other_s / step_s) / spread);
+  }
   std::vector<MachineSlopes> apart = interval.slopes;
   for (std::size_t m = 0; m < apart.size(); ++m)
     for (std::size_t j = 0; j < apart[m].slopes.size(); ++j) apart[m].slopes[j] -= other.slopes[m].slopes[j];

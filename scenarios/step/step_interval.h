@@ -5,8 +5,8 @@
 //   what runs differ in beyond them (PooledConstants::row_spread) ─────────────────┼─► Student's t ──► low, high
 //   settings outside the fitted runs ──────────────────────────────────────────────┘
 //
-// A profile that `slipway calibrate` fitted has a spread of its own (Machine::spread): that of tasks which the fit had not
-// seen.
+// A profile that `slipway calibrate` fitted has both of its own: slopes by its numbers with their deviations, and the
+// spread of tasks which the fit had not seen (Machine::deviations, Machine::spread).
 // Guarded by tests/scenarios/step_interval_test.cpp.
 #pragma once
 
@@ -31,6 +31,9 @@ struct StepInterval {
   // Standard deviations of ln(step): of the constants, of runs beyond them, of what lies outside the fitted runs.
   double constants = 0, runs = 0, outside = 0;
   std::vector<MachineSlopes> slopes;
+  // Of a calibrated profile: by its fitted numbers, and what its fit's directions do to ln(step).
+  std::vector<Sensitivity> numbers;
+  std::vector<double> directions;
   double half_width() const;  // of ln(step)
 };
 

@@ -1,11 +1,14 @@
 // The format of Slipway's own tables: one run in the words of a scenario, in base units. `table`, `group` and `choice`
 // may be left out; each is then derived from model, sequence, machine and GPUs. Also optional: `allocated_bytes`,
 // `reserved_bytes`, `all_reduce_bytes_per_s`, `after_pp_fix`, `dtype` (bfloat16), `fp8` (false), `shard_group` (0),
-// `gpus_per_port` (1) and `assumed`: values of the row that its source does not have, in words.
+// `gpus_per_port` (1), `scenario` (a whole
+// scenario as YAML on one line, in place of the columns about the run) and `assumed`: values of the row that its source does not have, in words.
 #include <fmt/format.h>
 
+#include "scenarios/language/scenario.h"
 #include "scenarios/tables/formats.h"
 #include "scenarios/tables/names.h"
+#include "scenarios/tables/run_keys.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -46,6 +49,12 @@ void read_slipway(const Cells& cells, PublishedRow& row) {
   row.assumed = cells.text("assumed");
   row.trainer = cells.text("trainer");
   row.machine = machine_named("machine", cells.text("machine"));
+  if (!cells.empty("scenario")) {
+    if (row.status == RowStatus::ok) row.step_s = cells.number("step_s");
+    set_scenario(row, cells.text("scenario"));
+    if (row.scenario) read_keys(cells, row, row.step.global_batch);
+    return;
+  }
   row.step.model = model_of(cells);
   row.gpus = cells.count("gpus");
   row.gpus_per_node = cells.count("gpus_per_node");
@@ -112,7 +121,8 @@ std::vector<std::string> slipway_columns() {
           "table",
           "group",
           "choice",
-          "assumed"};
+          "assumed",
+          "scenario"};
 }
 
 std::vector<std::string> slipway_fields(const PublishedRow& row) {
@@ -157,7 +167,8 @@ std::vector<std::string> slipway_fields(const PublishedRow& row) {
           row.table,
           row.group,
           row.choice,
-          row.assumed};
+          row.assumed,
+          row.scenario ? row.scenario->summary : ""};
 }
 
 }  // namespace slipway::scenarios

@@ -105,6 +105,15 @@ PublishedRow read_row(const TableFormat& format, const CsvTable& table, const Cs
   return row;
 }
 
+// Of the versions of a run the newest counts.
+void mark_superseded(std::vector<PublishedRow>& rows) {
+  std::map<std::string, std::string> newest;
+  for (const PublishedRow& row : rows)
+    if (!row.version_of.empty()) newest[row.version_of] = std::max(newest[row.version_of], row.version);
+  for (PublishedRow& row : rows)
+    if (!row.version_of.empty() && row.version != newest[row.version_of]) row.superseded = true;
+}
+
 }  // namespace
 
 std::span<const TableFormat> table_formats() {
@@ -141,6 +150,112 @@ std::span<const TableFormat> table_formats() {
        "Megatron-LM, tensor and data parallel weak scaling on V100 and A100, 2021",
        {"gpu", "hidden", "heads", "layers", "tp", "dp", "gpus", "global_batch", "iter_ms"},
        read_megatron_tensor},
+      {"megatron-bridge",
+       "NVIDIA, Megatron-Bridge, performance summary of all releases",
+       {"release", "in_head", "phase", "model_family", "gpu", "gpus", "precision_norm", "seq", "gbs", "mbs", "tp", "pp",
+        "cp", "vp", "ep", "fsdp", "tokens_per_s_per_gpu"},
+       read_megatron_bridge},
+      {"megatron-bridge-cards",
+       "NVIDIA, Megatron-Bridge, model verification cards",
+       {"model",
+        "item",
+        "hardware",
+        "gpus",
+        "precision",
+        "mode",
+        "seq",
+        "gbs",
+        "mbs",
+        "tp",
+        "pp",
+        "vpp",
+        "cp",
+        "ep",
+        "etp",
+        "routing",
+        "cuda_graph",
+        "dispatcher",
+        "other_features",
+        "step_ms"},
+       read_verification_card},
+      {"nvidia-dgxc",
+       "NVIDIA, DGX Cloud benchmarking recipes, all releases",
+       {"model", "size", "framework", "phase", "precision", "gpu", "gpus", "seq", "gbs", "mbs", "tp", "pp", "cp", "vp",
+        "ep", "etp", "step_s", "check_tokens"},
+       read_dgxc},
+      {"aws-dispatchers",
+       "AWS, awsome-distributed-ai, dispatchers of experts under Megatron-Bridge",
+       {"model", "gpu", "network", "tp", "etp", "cp", "gpus", "gbs", "ep", "pp", "vpp", "mbs", "overlap", "recompute",
+        "dispatcher", "step_s"},
+       read_aws},
+      {"mlperf",
+       "MLCommons, MLPerf Training submissions of language models (not verified by MLCommons)",
+       {"version", "benchmark", "org", "accelerator", "accelerators_per_node", "gpus", "seq", "gbs", "step_s_median",
+        "tp", "pp", "cp", "vp", "mbs", "fp8", "fp4", "cuda_graph"},
+       read_mlperf},
+      {"ms-swift",
+       "ModelScope, ms-swift, comments of its examples",
+       {"comment", "gpus", "s_per_it", "command", "model", "tuner", "tp", "pp", "cp", "ep", "etp", "vpp", "mbs", "gbs",
+        "max_length", "recompute", "offload", "fp8"},
+       read_ms_swift},
+      {"feature-effects",
+       "NVIDIA, effects of single features of Megatron-Bridge and Megatron-Core",
+       {"study",
+        "model",
+        "system",
+        "gpus",
+        "precision",
+        "seq",
+        "tp",
+        "pp",
+        "cp",
+        "vp",
+        "ep",
+        "etp",
+        "mbs",
+        "gbs",
+        "dispatcher",
+        "recompute_modules",
+        "cuda_graph",
+        "overlap",
+        "offload",
+        "other",
+        "outcome",
+        "step_s",
+        "tflops_per_gpu"},
+       read_feature_effects},
+      {"prime-rl",
+       "PrimeIntellect, prime-rl, benchmarks of FSDP",
+       {"type", "model", "gpus", "device", "lora_rank", "seq", "activation", "ep", "cp", "micro_batches", "success",
+        "error", "micro_step_s_mean"},
+       read_prime_rl},
+      {"megatron-golden",
+       "NVIDIA, Megatron-LM, golden values of its functional tests",
+       {"date",
+        "family",
+        "test_case",
+        "gpu",
+        "gpus",
+        "mem_alloc_bytes",
+        "mem_max_alloc_bytes",
+        "tp",
+        "pp",
+        "cp",
+        "ep",
+        "etp",
+        "layers_per_vp",
+        "mbs",
+        "gbs",
+        "seq",
+        "layers",
+        "hidden",
+        "ffn",
+        "heads",
+        "dist_opt",
+        "transformer_impl",
+        "env_vars",
+        "other_args"},
+       read_megatron_golden},
       {"slipway",
        "the format of Slipway's own tables",
        {"trainer",      "machine",           "model",   "family",         "layers",   "hidden", "ffn",
@@ -158,6 +273,7 @@ PublishedTable read_table(std::istream& in, const std::string& file) {
   result.source = table.comments.empty() ? std::string(result.format->source) : table.comments.front();
   std::set<std::string, std::less<>> read(result.format->columns.begin(), result.format->columns.end());
   for (const CsvRow& row : table.rows) result.rows.push_back(read_row(*result.format, table, row, read));
+  mark_superseded(result.rows);
   for (const std::string& column : table.header)
     if (!read.contains(column)) result.unread.push_back(column);
   return result;
@@ -224,7 +340,8 @@ void check_row(const PublishedRow& row) {
   constexpr std::int64_t most_layers = 10000;  // the limit of a scenario
   if (layer_count(row.step.model) > most_layers)
     throw CellError("the model has more than " + std::to_string(most_layers) + " layers");
-  if (row.status == RowStatus::ok && !(row.step_s > 0 && std::isfinite(row.step_s)))
+  if (row.status == RowStatus::ok && row.not_modelled.empty() && !row.no_layout &&
+      !(row.step_s > 0 && std::isfinite(row.step_s)))
     throw CellError("status is ok but its figures give no step time above 0");
 }
 

@@ -57,6 +57,15 @@ void read_llm_foundry(const Cells& cells, PublishedRow& row);
 void read_megatron_scaling(const Cells& cells, PublishedRow& row);
 void read_megatron_tensor(const Cells& cells, PublishedRow& row);
 void read_slipway(const Cells& cells, PublishedRow& row);
+void read_megatron_bridge(const Cells& cells, PublishedRow& row);
+void read_verification_card(const Cells& cells, PublishedRow& row);
+void read_dgxc(const Cells& cells, PublishedRow& row);
+void read_aws(const Cells& cells, PublishedRow& row);
+void read_mlperf(const Cells& cells, PublishedRow& row);
+void read_ms_swift(const Cells& cells, PublishedRow& row);
+void read_feature_effects(const Cells& cells, PublishedRow& row);
+void read_prime_rl(const Cells& cells, PublishedRow& row);
+void read_megatron_golden(const Cells& cells, PublishedRow& row);
 
 // For several readers: the Llama of models/model/library with another sequence length, also by its other names
 // (names.cpp; CellError for an unknown name), and with a vocabulary of 128,000.

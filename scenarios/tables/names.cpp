@@ -49,6 +49,13 @@ std::string machine_named(std::string_view column, const std::string& written, c
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
   for (const EmbeddedFile& file : embedded_machines())
     if (file.name == name) return name;
+  const auto is_of_word = [](unsigned char c) { return std::isalnum(c) != 0; };
+  for (auto at = name.begin(); at != name.end();) {  // one word of it: "NVIDIA Blackwell GPU (GB200)"
+    const auto begin = std::find_if(at, name.end(), is_of_word);
+    at = std::find_if_not(begin, name.end(), is_of_word);
+    for (const EmbeddedFile& file : embedded_machines())
+      if (file.name == std::string_view(begin, at)) return std::string(begin, at);
+  }
   static const std::regex generation("(^|[^a-z0-9])([a-z][0-9]{3})([^0-9]|$)"),
       gigabytes("([0-9]+)[ _-]?g(i?b)?([^a-z]|$)");
   std::smatch found, size;

@@ -27,7 +27,12 @@ RowPrice price(const PublishedRow& row) {
     result.cannot = error.what();
   }
   try {
-    result.memory = price_memory(memory_run_of(row), memory_constants_of(row));
+    const MemoryRun run = memory_run_of(row);
+    result.memory = price_memory(run, memory_constants_of(row));
+    if (row.printed) {
+      const PrintedMemory printed = printed_memory(run.stages.back(), *row.printed);
+      result.memory->static_bytes = printed.allocated, result.memory->first_bytes = printed.peak;
+    }
   } catch (const std::invalid_argument& error) {
     result.cannot_memory = error.what();
   }

@@ -45,12 +45,14 @@ Step step_for_memory(const PublishedRow& row) {
   const int micro_batches = micro_batches_of(row.step);
   const int most = layout.chunks > 1 ? 4 * layout.pipeline : layout.pipeline + 1;
   step.global_batch = std::min(micro_batches, most) * step.micro_batch * layout.data;
+  if (row.scenario) return step;
   layout.sequence_parallel = layout.sequence_parallel && layout.tensor > 1;
   step.schedule = layout.chunks > 1 ? "interleaved-1f1b" : "1f1b";
   return step;
 }
 
 std::vector<int> layers_of(const PublishedRow& row) {
+  if (row.scenario) return {};  // the split of its step
   const auto layers = static_cast<int>(blocks_of(row.step.model).size()) - 2;
   const int stages = row.step.layout.pipeline * row.step.layout.chunks;
   const Trainer* trainer = built_in_trainer(row.trainer);
@@ -84,7 +86,7 @@ MemoryRun memory_run_of(const PublishedRow& row) {
   run.stages = counted_memory(step_for_memory(row), {.executor = false, .layers = layers_of(row)});
   run.capacity_bytes = machine_of(row).memory_bytes;
   run.fitted = row.status == RowStatus::ok;
-  run.reserved_bytes = row.reserved_bytes;
+  run.reserved_bytes = row.printed ? 0 : row.reserved_bytes;
   if (run.facts.gathered == GatheredInputs::by_stages)
     run.gathered = gathered_in(row), run.usual = usually_gathered(row);
   return run;

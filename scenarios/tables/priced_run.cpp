@@ -46,7 +46,12 @@ NodeGroup nodes_of(const PublishedRow& row) {
 
 Scenario scenario_of(const PublishedRow& row) {
   if (!row.unpriceable.empty()) throw std::invalid_argument(row.unpriceable);
-  if (row.fp8) throw std::invalid_argument("its products are in fp8");
+  if (row.scenario) {
+    Scenario scenario = *row.scenario;
+    scenario.name = in_words(row);
+    return scenario;
+  }
+  if (row.fp8) throw std::invalid_argument("some of its products are in fp8, and the table does not say which");
   if (row.shard_group > 0 && row.shard_group < row.step.layout.data)
     throw std::invalid_argument("its replicas share their shards in groups of " + std::to_string(row.shard_group) +
                                 " GPUs");

@@ -19,12 +19,16 @@ std::string layout_key(const PublishedRow& row) {
 void assume(PublishedRow& row, const std::string& what) { row.assumed += (row.assumed.empty() ? "" : "; ") + what; }
 
 std::string in_words(const PublishedRow& row) {
+  if (row.step.model->runs.empty()) return row.group;  // no model: refused
   const Layout& cut = row.step.layout;
   std::string text = fmt::format("{} s{}, {} GPUs: t{}{}", row.step.model->name, row.step.model->sequence, row.gpus,
                                  cut.tensor, cut.sequence_parallel && cut.tensor > 1 ? "+sp" : "");
   if (cut.context > 1) text += fmt::format(" c{}", cut.context);
   text += fmt::format(" p{} d{} b{} m{} zero{}", row.step.layout.pipeline, row.step.layout.data, row.step.micro_batch,
                       micro_batches_of(row.step), row.step.layout.zero);
+  if (cut.expert > 1) text += fmt::format(" e{}", cut.expert);
+  if (cut.chunks > 1) text += fmt::format(" v{}", cut.chunks);
+  if (row.step.narrow != NarrowRecipe::none) text += fmt::format(" {}", name_of(row.step.narrow));
   return text + ' ' + name_of(row.step.kernels) +
          (row.step.recompute == Recompute::full        ? ", recompute"
           : row.step.recompute == Recompute::selective ? ", selective recompute"
@@ -36,6 +40,11 @@ Exclusion exclusion_of(const PublishedRow& row) {
   if (!row.fixed_pipeline) return Exclusion::after_pp_fix;
   if (row.all_reduce_bytes_per_s > 0 && row.all_reduce_bytes_per_s < healthy_all_reduce)
     return Exclusion::all_reduce_test;
+  if (row.no_layout) return Exclusion::no_layout;
+  if (row.memory_only) return Exclusion::memory_only;
+  if (row.contradiction) return Exclusion::contradiction;
+  if (row.superseded) return Exclusion::superseded;
+  if (row.unknown_recipe) return Exclusion::unknown_recipe;
   return Exclusion::none;
 }
 

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/model/megatron_flops.h"
 #include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/command_line/command.h"
 #include "scenarios/validate/graph_prices.h"
+#include "scenarios/validate/levers.h"
 #include "scenarios/validate/pooled.h"
 
 namespace slipway::scenarios {
@@ -39,6 +41,11 @@ Description<ScoreSet> excluded_keys() {
   add(Exclusion::status, "did not end");
   add(Exclusion::after_pp_fix, "older version of the trainer");
   add(Exclusion::all_reduce_test, "< 300 GB/s");
+  add(Exclusion::no_layout, "its source gives no layout");
+  add(Exclusion::memory_only, "its time says nothing of the model");
+  add(Exclusion::superseded, "measured again later, or taken back by its authors");
+  add(Exclusion::unknown_recipe, "what decides the time is not in the table");
+  add(Exclusion::contradiction, "its figures contradict each other");
   return description;
 }
 
@@ -130,18 +137,45 @@ std::string built_in_name(const Validation& validation) {
   return validation.priced_by == name_of(GraphEngine::replay) ? "as built in" : "by " + validation.priced_by;
 }
 
+// How many rows have a price, also of those that no score uses, and what the others have that is not modelled.
+std::string coverage_text(const Validation& validation) {
+  std::map<std::string, int> effects;
+  std::int64_t priced = 0, other = 0, all = 0;
+  for (const RowResult& result : validation.rows) {
+    if (result.exclusion == Exclusion::status || result.exclusion == Exclusion::no_layout) continue;
+    ++all;
+    priced += result.price.step_s > 0;
+    other += !(result.price.step_s > 0) && result.row->not_modelled.empty();
+    for (const std::string& effect : result.row->not_modelled) ++effects[effect];
+  }
+  if (effects.empty()) return "";
+  std::vector<std::pair<std::string, int>> sorted(effects.begin(), effects.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text = fmt::format(
+      "  priced: {} of {} with a step time and a layout ({:.0f} %); not modelled, some rows have several:\n", priced,
+      counted(all, "row"), 100.0 * static_cast<double>(priced) / static_cast<double>(all));
+  for (const auto& [effect, count] : sorted) text += fmt::format("    {:4} {}\n", count, effect);
+  if (other > 0) text += fmt::format("    {:4} refused for other reasons, below\n", other);
+  return text;
+}
+
 std::string title(const Validation& validation) {
   const ScoreSet set = score(pointers(validation.rows), std::nullopt);
   std::string text = fmt::format("{}: {}\n  {}: {} scored", validation.table->file, validation.table->source,
                                  counted(set.rows, "row"), set.priced + set.unpriced);
   for (const auto& [rule, count] : set.excluded) text += fmt::format(", {} excluded by {}", count, rule);
-  return text + "\n\n";
+  return text + '\n' + coverage_text(validation) + '\n';
 }
 
 std::string scores_text(const Validation& validation) {
   const std::vector<const RowResult*> rows = pointers(validation.rows);
   std::vector<std::vector<std::string>> lines{joined({"step time", "n"}, score_keys().headings())};
   lines.push_back(score_line(built_in_name(validation), score(rows, std::nullopt)));
+  const auto refused = [](const RowResult* row) { return !row->row->not_modelled.empty(); };
+  std::vector<const RowResult*> modelled;
+  std::remove_copy_if(rows.begin(), rows.end(), std::back_inserter(modelled), refused);
+  if (modelled.size() < rows.size())
+    lines.push_back(score_line("  what is modelled alone", score(modelled, std::nullopt)));
   if (validation.refitted)
     for (const Left way : all_ways)
       lines.push_back(score_line(fmt::format("left out by {}", name_of(way)), score(rows, way)));
@@ -197,6 +231,27 @@ std::string worst_text(const Validation& validation) {
   return worst.empty() ? "" : aligned_table(lines, "  ") + '\n';
 }
 
+// Predicted and published speed side by side, both by the FLOPs that Megatron-LM counts (models/model/megatron_flops.h):
+// the published one, and what the measured seconds mean by that formula. They differ where the authors count otherwise.
+std::string tflops_text(const Validation& validation) {
+  constexpr std::size_t shown = 16;
+  std::vector<std::vector<std::string>> lines{
+      {"TFLOP/s per GPU, by Megatron-LM's FLOP formula", "line", "predicted", "of the measured seconds", "published"}};
+  std::size_t all = 0;
+  for (const RowResult& result : validation.rows) {
+    const PublishedRow& row = *result.row;
+    if (result.exclusion != Exclusion::none || !(row.tflops_per_gpu > 0) || !(result.price.step_s > 0)) continue;
+    if (++all > shown) continue;
+    const double flops = tokens_per_step(row) * megatron_flops_per_token(megatron_count(*row.step.model));
+    const auto speed = [&](double seconds) { return fmt::format("{:.0f}", flops / (row.gpus * seconds * 1e12)); };
+    lines.push_back({in_words(row), std::to_string(row.line), speed(result.price.step_s), speed(row.step_s),
+                     fmt::format("{:.0f}", row.tflops_per_gpu)});
+  }
+  if (all == 0) return "";
+  return aligned_table(lines, "  ") +
+         (all > shown ? fmt::format("  ... of {}\n", counted(static_cast<std::int64_t>(all), "row")) : "") + '\n';
+}
+
 std::vector<std::string> verdict_line(const std::string& name, const Confusion& c) {
   std::vector<std::string> line = joined({name}, confusion_keys().cells(c));
   return joined(line, {share_percent(c.share_right()), share_percent(c.share_of_safe_oom())});
@@ -221,6 +276,16 @@ std::string memory_text(const Validation& validation) {
   if (validation.refitted)
     for (const Left way : all_ways) add(fmt::format("left out by {}", name_of(way)), score(rows, way));
   std::string text = aligned_table(lines, "  ");
+  constexpr std::size_t listed = 12;
+  std::size_t ran_out = 0;
+  for (const RowResult* result : rows) {  // the few of a table without a choice of layouts, by name
+    if (result->row->status != RowStatus::out_of_memory || !result->row->scenario || ++ran_out > listed) continue;
+    text += fmt::format("  ran out of memory, line {}: {}: {}\n", result->row->line, in_words(*result->row),
+                        !result->price.memory
+                            ? result->price.cannot_memory
+                            : fmt::format("fits with {:.0f} %, {}", 100 * result->price.memory->probability,
+                                          result->price.memory->fits_cautious ? "called safe" : "not called safe"));
+  }
   if (set.memory_unpriced > 0) text += fmt::format("  without a verdict: {}\n", counted(set.memory_unpriced, "row"));
   if (bytes.size() > 1) text += '\n' + aligned_table(bytes, "  ");
   return text + '\n';
@@ -280,7 +345,8 @@ std::string unpriced_text(const Validation& validation) {
 
 std::string report_text(const Validation& validation) {
   return title(validation) + scores_text(validation) + groups_text(validation) + memory_text(validation) +
-         regret_text(validation) + worst_text(validation) + assumed_text(validation) + unpriced_text(validation);
+         levers_text(validation) + regret_text(validation) + worst_text(validation) + tflops_text(validation) +
+         assumed_text(validation) + unpriced_text(validation);
 }
 
 namespace {

@@ -123,6 +123,7 @@ void score_memory(const std::vector<const RowResult*>& rows, std::optional<Left>
   for (const RowResult* result : rows) {
     const bool fitted = result->row->status == RowStatus::ok;
     if (!fitted && result->row->status != RowStatus::out_of_memory) continue;
+    if (result->row->printed && result->row->superseded) continue;  // the newest row of a case counts
     const std::optional<MemoryPrice>& memory = predicted_memory(*result, way);
     if (!memory) {
       ++set.memory_unpriced;

@@ -80,7 +80,7 @@ const std::vector<BlockPrice>& StepEstimator::Parts::prices_of(const Step& step,
   if (found != prices.end()) return found->second;
   std::vector<BlockPrice> list;
   WorkShape shape = work_shape(step);
-  shape.routing = {};  // balanced routing is no slower in any layer
+  shape.routing.skew = 0;  // balanced routing is no slower in any layer
   const std::vector<BlockRun>& runs = base.model->runs;
   for (std::size_t run = 0; run < runs.size(); ++run) {
     std::size_t like = 0;  // layers that alternate are many runs of few blocks

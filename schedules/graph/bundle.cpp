@@ -18,7 +18,7 @@ void fields(auto& a, Is<BlockRun> auto& run) {
   auto& b = run.block;
   a.line("block");
   a(run.count, b.kind, b.hidden, b.ffn, b.experts, b.experts_per_token, b.shared_ffn, b.scores, b.normalises_scores,
-    b.score_scale, b.expert_groups, b.groups_per_token, b.heads, b.kv_heads, b.head_dim, b.vocab, b.max_positions,
+    b.score_scale, b.expert_groups, b.groups_per_token, b.router_bias, b.heads, b.kv_heads, b.head_dim, b.vocab, b.max_positions,
     b.token_types, b.norm, b.mlp, b.positions, b.causal, b.bias, b.qkv_bias, b.qk_norm, b.post_norm, b.tied,
     b.rope_theta, b.norm_epsilon, b.v_head_dim, b.rope_head_dim, b.kv_latent, b.q_latent, b.window, b.window_chunks,
     b.sinks, b.out_bias, b.mlp_bias, b.qk_norm_over, b.norms, b.parallel, b.embedding_norm, b.predicted_tokens);
@@ -42,7 +42,7 @@ void fields(auto& a, Is<Optimizer> auto& o) {
   a.line("optimizer");
   auto& rate = o.lr_schedule;
   a(o.name, o.refresh_steps, o.damping, o.lr, rate.warmup_samples, rate.decay, rate.decay_samples, rate.least, o.beta1,
-    o.beta2, o.epsilon, o.weight_decay);
+    o.beta2, o.epsilon, o.weight_decay, o.router_bias_speed);
 }
 
 // Without `actions`: the tasks are in their order.
@@ -55,7 +55,8 @@ void fields(auto& a, Is<Step> auto& s) {
   a.line("step");
   a(s.schedule, s.slices, s.group, s.micro_batch, s.global_batch, s.dtype, s.gradient_dtype, s.recompute, s.kernels,
     s.clip_norm, s.worker_norms, s.fill, s.evaluation_micro_batches, s.overlap_grad_reduce, s.overlap_param_gather,
-    s.overlap_tensor, s.routing.skew, s.routing.seed, s.blocking_transfers, s.narrow);
+    s.overlap_tensor, s.routing.skew, s.routing.seed, s.routing.balancing_loss, s.routing.capacity,
+    s.blocking_transfers, s.narrow);
 }
 
 void fields(auto& a, Is<Run> auto& run) {

@@ -191,8 +191,13 @@ WireBytes wire_bytes(std::span<const Operator> operators, int last_op, Wires wir
       const double after = around(op, sharding).after;
       return {after, after};
     }
+    if (wire == wire_statistics && op.kind == OpKind::route) {
+      const double bytes = static_cast<double>(op.n) * bytes_of(Dtype::float32);
+      return {bytes, bytes};
+    }
     if (wire == wire_gates && op.kind == OpKind::route) {
-      const double bytes = op.rows * bytes_of(Dtype::float32);
+      const double scores = (op.writes & wire_statistics) != 0 ? static_cast<double>(op.m * op.n) : 0;
+      const double bytes = (op.rows + scores) * bytes_of(Dtype::float32);
       return {bytes, bytes};
     }
     if ((op.writes & wire) != 0 && op.kind != OpKind::communicate && op.m > 0) {

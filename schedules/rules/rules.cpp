@@ -261,6 +261,28 @@ void dispatched_tokens_are_those_of_one_rank(const Step& step, Findings& found) 
   });
 }
 
+void balance_needs_experts(const Step& step, Findings& found) {
+  if (has_experts(step.model)) return;
+  const auto refuse = [&](const char* key, double value) {
+    if (value == 0) return;
+    found.refuse(key, [] {
+      return Text{"the model has no experts", "0", "leave it out, or choose a model with experts"};
+    });
+  };
+  refuse("run.balancing_loss", step.routing.balancing_loss);
+  refuse("run.expert_capacity", step.routing.capacity);
+  refuse("run.router_bias_speed", step.optimizer.router_bias_speed);
+}
+
+// The share of a micro-batch's choices is known when all of it is routed.
+void balance_counts_whole_micro_batches(const Step& step, Findings& found) {
+  if (step.routing.balancing_loss == 0 || step.slices == 1) return;
+  found.refuse("run.balancing_loss", [] {
+    return Text{"slices of a sequence are routed one after the other, and the loss is of whole sequences", "0",
+                "choose a schedule without slices, or leave it out"};
+  });
+}
+
 void gathered_tokens_meet_whole_experts(const Step& step, Findings& found) {
   const Layout& layout = step.layout;
   if (layout.dispatcher != Dispatcher::allgather || layout.expert == 1 || !dispatches_tokens(step) ||
@@ -692,6 +714,8 @@ const std::vector<Rule>& book() {
       {{model, tensor, context, data, expert_key, expert_tensor_key}, expert_groups_fill_a_pipeline_rank},
       {{model, tensor, sequence_parallel, expert_key, expert_tensor_key}, dispatched_tokens_are_those_of_one_rank},
       {{model, tensor, "layout.dispatcher", expert_key, expert_tensor_key}, gathered_tokens_meet_whole_experts},
+      {{model, "run.balancing_loss", "run.expert_capacity", "run.router_bias_speed"}, balance_needs_experts},
+      {{model, "schedule.slices", "run.balancing_loss"}, balance_counts_whole_micro_batches},
       {{model, zero, expert_key, expert_tensor_key}, dispatch_keeps_weights_whole},
       {{model, context}, context_cuts_the_sequence},
       {{model, context, sequence_parallel},

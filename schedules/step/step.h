@@ -41,6 +41,7 @@ struct Optimizer {
   LearningRateSchedule lr_schedule = {};  // lr is its highest rate
   int refresh_steps = 1;                  // kfac without bubble work: steps between two refreshes
   double damping = 1e-3;                  // kfac: γ (exec/rank/kfac.h)
+  double router_bias_speed = 0;           // γ of DeepSeek-V3, section 2.1.2: how far a router's bias moves in a step
 };
 
 // Work in the bubbles (schedules/fill).
@@ -84,7 +85,7 @@ struct Step {
   // Gathers and scatters of sequence parallelism are cut into as many pieces as there are tensor ranks, and each piece
   // is sent while the product works on another (schedules/time/overlap.h). Only priced.
   bool overlap_tensor = false;
-  Routing routing = {};             // of tokens to experts on other ranks. Only priced.
+  Routing routing = {};             // of tokens to experts
   bool blocking_transfers = false;  // a rank goes on only after its message to another stage is sent
 };
 

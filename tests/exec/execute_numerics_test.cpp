@@ -112,5 +112,60 @@ TEST(OneProcess, WarmedUpAndDecayingLlamaEqualsAdamWWithItsRatesSetByHand) {
 TEST(OneProcess, GptEqualsPlainFunctionalCode) { compare_with_reference(tiny_gpt(2), 1.0); }
 TEST(OneProcess, BertEqualsPlainFunctionalCode) { compare_with_reference(tiny_bert(2), 1.0); }
 
+// Routers that a loss and a bias balance, and that drop rows: micro-batch after micro-batch, as the rules are of one.
+void compare_router_with_reference(const Model& model, const Routing& routing, double bias_speed, Recompute recompute) {
+  at::set_num_threads(1);
+  Step input = tiny_input(model);
+  input.clip_norm = 0.3;
+  input.recompute = recompute;
+  input.global_batch = 4;
+  input.micro_batch = 2;
+  input.routing = routing;
+  Bundle bundle = tiny_bundle(input);
+  bundle.graph.step.optimizer.router_bias_speed = bias_speed;
+  VirtualRanks ours(bundle, at::kCPU);
+  const std::string folder = temporary_folder().path(model.name);
+  ours.dump_gradients_of_step(0, folder);
+
+  Weights weights = whole_weights(model, bundle.run.seed);
+  ReferenceModel reference(model, weights);
+  reference.balancing = routing.balancing_loss, reference.capacity = routing.capacity;
+  for (std::int64_t layer = 0; bias_speed > 0 && layer < layer_count(model); ++layer)
+    reference.biases["layers." + std::to_string(layer) + "."] = at::zeros({model.runs[1].block.experts}, at::kDouble);
+  torch::optim::AdamW optimizer = reference_optimizer(weights, bundle.graph.step.optimizer);
+  TokenData data(bundle.run.data, model, bundle.run.seed);
+  for (int step = 0; step < compared_steps; ++step) {
+    ours.run_step(step);
+    optimizer.zero_grad();
+    double losses = 0;
+    for (int micro_batch = 0; micro_batch < 2; ++micro_batch) {
+      const at::Tensor loss = reference.loss(data.batch(step * 4 + micro_batch * 2, 2, at::kCPU)) / 2;
+      losses += loss.item<double>();
+      (loss + reference.take_balancing_loss() / 2).backward();
+    }
+    EXPECT_NEAR(ours.take_loss(step), losses, 1e-11 * losses) << "step " << step;
+    if (step == 0) expect_same_gradients(weights, folder, clip(weights, 0));
+    clip(weights, 0.3);
+    optimizer.step();
+    for (const auto& [prefix, chosen] : reference.take_choices())
+      if (bias_speed > 0) reference.biases.at(prefix) += bias_speed * (chosen.to(at::kDouble).mean() - chosen).sign();
+  }
+}
+
+TEST(OneProcess, ExpertsThatALossBalancesHaveTheGradientsOfItsFormula) {
+  for (const Recompute recompute : {Recompute::none, Recompute::full})
+    compare_router_with_reference(tiny_mixtral(2), {.balancing_loss = 0.5}, 0, recompute);
+}
+TEST(OneProcess, ExpertsWithACapacityDropTheLastTokensOfEach) {
+  for (const Recompute recompute : {Recompute::none, Recompute::full})
+    compare_router_with_reference(tiny_mixtral(2), {.balancing_loss = 0.1, .capacity = 0.7}, 0, recompute);
+}
+TEST(OneProcess, ARoutersBiasMovesAgainstTheLoadOfEachStep) {
+  Model model = tiny_mixtral(2);
+  model.runs[1].block.router_bias = true;
+  for (const Recompute recompute : {Recompute::none, Recompute::full})
+    compare_router_with_reference(model, {}, 0.05, recompute);
+}
+
 }  // namespace
 }  // namespace slipway::test

@@ -154,6 +154,22 @@ TEST(OtherModels, LeaveNoRaceBetweenTheirLanes) {
     expect_no_race(clipped(model, {.tensor = 2, .pipeline = 2, .data = 2, .zero = 2}));
 }
 
+// The host reads how many rows travel, in the lane that sends them.
+TEST(TravellingRows, LeaveNoRaceBetweenTheirLanes) {
+  for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+    for (const int cut : {1, 2}) {
+      Step input = clipped(tiny_mixtral(2), {.tensor = 2, .data = 2, .zero = 1, .sequence_parallel = true});
+      input.layout.expert = 2, input.layout.expert_tensor = cut;
+      input.recompute = recompute;
+      input.routing.balancing_loss = 0.1;
+      expect_no_race(input);
+    }
+  }
+  Step processes = clipped(tiny_mixtral(2), {.data = 2});
+  processes.layout.expert = 2;
+  expect_no_race(processes, 2);
+}
+
 TEST(NarrowWeights, LeaveNoRaceBetweenTheirMastersAndTheirGathers) {
   for (const int zero : {1, 3}) {
     Step input = clipped(llama_for(2, true), {.data = 2, .zero = zero});

@@ -97,6 +97,28 @@ TEST_P(LocalTransportOf, ShiftBringsTheTensorOfTheMemberBefore) {
   });
 }
 
+// Member m sends (m + 2·n) % 4 rows to member n, mostly none to some; each row names its sender and receiver.
+TEST_P(LocalTransportOf, AllToAllBringsEachMemberTheRowsThatOthersHaveForIt) {
+  on_members(GetParam(), [](Transport& transport, int member) {
+    const int size = GetParam();
+    const auto rows_for = [](int from, int to) { return std::int64_t{(from + 2 * to) % 4}; };
+    const auto row = [](int from, int to, std::int64_t rows) {
+      return at::full({rows, 3}, 10 * from + to, at::kFloat);
+    };
+    std::vector<std::int64_t> sent_rows, received_rows;
+    std::vector<at::Tensor> sent, expected;
+    for (int other = 0; other < size; ++other) {
+      sent_rows.push_back(rows_for(member, other));
+      received_rows.push_back(rows_for(other, member));
+      sent.push_back(row(member, other, sent_rows.back()));
+      expected.push_back(row(other, member, received_rows.back()));
+    }
+    at::Tensor received = at::zeros_like(at::cat(expected));
+    transport.all_to_all(received, at::cat(sent), received_rows, sent_rows);
+    EXPECT_TRUE(at::equal(received, at::cat(expected)));
+  });
+}
+
 TEST_P(LocalTransportOf, MessagesOfOnePairArriveInTheOrderSentAndPairsDoNotMeet) {
   on_members(GetParam(), [](Transport& transport, int member) {
     const int next = (member + 1) % GetParam(), before = (member + GetParam() - 1) % GetParam();

@@ -106,6 +106,26 @@ TEST_P(TransportOf, ShiftBringsThePartOfTheMemberBefore) {
   });
 }
 
+// Member m sends (m + 2·n) % 4 rows to member n, mostly none to some; each row names its sender and receiver.
+TEST_P(TransportOf, AllToAllBringsEachMemberTheRowsThatOthersHaveForIt) {
+  on_members(members(), [&](Transport& transport, int rank) {
+    const int size = members();
+    const auto rows_for = [](int from, int to) { return std::int64_t{(from + 2 * to) % 4}; };
+    const auto row = [&](int from, int to, std::int64_t rows) { return at::full({rows, 3}, 10 * from + to, type()); };
+    std::vector<std::int64_t> sent_rows, received_rows;
+    std::vector<at::Tensor> sent, expected;
+    for (int other = 0; other < size; ++other) {
+      sent_rows.push_back(rows_for(rank, other));
+      received_rows.push_back(rows_for(other, rank));
+      sent.push_back(row(rank, other, sent_rows.back()));
+      expected.push_back(row(other, rank, received_rows.back()));
+    }
+    at::Tensor received = at::zeros_like(at::cat(expected));
+    transport.all_to_all(received, at::cat(sent), received_rows, sent_rows);
+    EXPECT_TRUE(at::equal(received, at::cat(expected)));
+  });
+}
+
 TEST_P(TransportOf, SumsHaveTheSameBitsEveryTime) {
   at::Tensor first[8], second[8];
   for (auto* result : {first, second}) {

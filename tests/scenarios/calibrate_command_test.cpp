@@ -1,4 +1,5 @@
 // `slipway calibrate` as a user calls it, on measurements and traces of an invented, hence known, machine.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -6,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "models/machine/cost.h"
@@ -21,6 +23,7 @@
 namespace slipway::test {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 namespace fs = std::filesystem;
@@ -178,6 +181,79 @@ TEST_F(CalibrateCommand, ARankThatFailsIsNamedAndNothingIsWritten) {
   EXPECT_FALSE(fs::exists(profile()));
 }
 
+// A GPU of a kind that is known, with products at nine tenths of what that kind reaches.
+Machine slower_gpu() {
+  Machine machine = built_in_machine("h100-80gb");
+  GemmConstants& products = machine.kernels.gemm[static_cast<std::size_t>(Format::bfloat16)].value();
+  products.share *= 0.9, products.launch *= 2;
+  return machine;
+}
+
+// The output of slipway-rank --measure there: 30 products, ten attentions of one width, two of another, ten all-reduces.
+std::string measured_on_gpu(const Machine& machine) {
+  std::vector<std::string> lines;
+  for (const int m : {256, 1024, 4096, 8192, 16384})
+    for (const int n : {1024, 4096, 14336})
+      for (const char* pass : {"forward", "weight_grad"})
+        lines.push_back(fmt::format("gemm pass={} m={} n={} k=4096 dtype=bfloat16", pass, m, n));
+  for (const int s : {512, 1024, 2048, 4096, 8192})
+    for (const int heads : {16, 64})
+      lines.push_back(fmt::format("attention pass=forward batch_heads={} s={} d=128 dtype=bfloat16", heads, s));
+  for (const int s : {512, 1024})
+    lines.push_back(fmt::format("attention pass=forward batch_heads=16 s={} d=64 dtype=bfloat16", s));
+  for (int power = 20; power < 30; ++power)
+    lines.push_back(fmt::format("all-reduce bytes={} members=8 dtype=bfloat16", 1 << power));
+  for (const int bytes : {1024, 1 << 20, 1 << 26})
+    lines.push_back(fmt::format("transfer bytes={} members=2 dtype=bfloat16", bytes));
+  std::string text;
+  for (const std::string& line : lines) {
+    std::istringstream one("measure " + line + " seconds=1");
+    const auto measurements = read_measurements(one, "test");
+    double seconds = observations_of(measurements).at(0).predict(machine);
+    for (const auto& [key, table] : kernel_tables(measurements, machine))
+      seconds = seconds_of(table, values_of(machine.kernels, key).value(), table.rows.at(0));
+    text += fmt::format("measure {} seconds={}\n", line, seconds);
+  }
+  return text;
+}
+
+TEST_F(CalibrateCommand, AGpusMicroBenchmarksGiveTheConstantsOfItsKernelsByWhichATrainersStepIsPriced) {
+  const std::string lines = write("m.0", measured_on_gpu(slower_gpu()));
+  const std::string scenario = std::string(SLIPWAY_SOURCE_DIR) + "/scenarios/examples/llama-8b-64xh100.yaml";
+  std::vector<std::string> args{"calibrate", scenario, "--measured", lines, "-o", profile()};
+  ASSERT_EQ(run_slipway(args, out_, err_), status_done) << err_.str();
+  const Machine machine = fitted(), before = built_in_machine("h100-80gb"), truth = slower_gpu();
+  const auto bfloat16 = static_cast<std::size_t>(Format::bfloat16);
+  EXPECT_NEAR(machine.kernels.gemm[bfloat16]->share / truth.kernels.gemm[bfloat16]->share, 1, 0.01);
+  EXPECT_NEAR(machine.kernels.gemm[bfloat16]->launch / truth.kernels.gemm[bfloat16]->launch, 1, 0.1);
+  EXPECT_NEAR(attention_of(machine.kernels, Format::bfloat16, 128)->share,
+              attention_of(before.kernels, Format::bfloat16, 128)->share, 0.01);
+  EXPECT_TRUE(machine.kernels.measured);
+  EXPECT_EQ(machine.generation, before.generation);
+  EXPECT_EQ(machine.peak_flops, before.peak_flops) << "a data sheet's, not measured";
+  // Not measured, or in too few shapes: as of the kind.
+  for (const KernelKey key :
+       {KernelKey{KernelKind::gemm, Format::fp8}, KernelKey{KernelKind::attention, Format::bfloat16, 64}}) {
+    const KernelValues mine = values_of(machine.kernels, key).value(), kinds = values_of(before.kernels, key).value();
+    for (std::size_t i = 0; i < mine.size(); ++i)
+      EXPECT_NEAR(mine[i], kinds[i], 1e-3 * kinds[i]) << models::name_of(key);
+  }
+  EXPECT_EQ(keys_of(machine.kernels), keys_of(before.kernels));
+  EXPECT_THAT(out_.str(), AllOf(HasSubstr("gemm bfloat16"), HasSubstr("left out"),
+                                HasSubstr("too few shapes for a fit (at least 10): attention bfloat16 64 (2)")));
+
+  const auto step_s = [&](const std::string& of_machine) {
+    std::ostringstream out, err;
+    EXPECT_EQ(run_slipway({"simulate", scenario, "--json", "--set", "cluster.machine=" + of_machine}, out, err),
+              status_done)
+        << err.str();
+    return nlohmann::json::parse(out.str());
+  };
+  const auto built_in = step_s("h100-80gb"), own = step_s(profile());
+  EXPECT_GT(own["step_time_s"].get<double>(), built_in["step_time_s"].get<double>());
+  EXPECT_TRUE(own.contains("spread_of_constants")) << "priced as trained, with the interval of the constants";
+}
+
 TEST_F(CalibrateCommand, FitsTheTraceOfAnExecutedRun) {
   const Scenario scenario = load_scenario(scenario_path, {}).scenario;
   TaskGraph graph = lower(scenario.step);
@@ -202,6 +278,40 @@ TEST_F(CalibrateCommand, FitsTheTraceOfAnExecutedRun) {
   EXPECT_EQ(run({"--trace", (folder_ / "t.json").string(), "--set", "layout.pipeline=1", "-o", profile()}),
             status_usage);
   EXPECT_THAT(err_.str(), HasSubstr("the trace is of another scenario"));
+}
+
+TEST_F(CalibrateCommand, ARunOnAGpuMovesTheConstantsOfItsKernels) {
+  const std::string path = std::string(SLIPWAY_SOURCE_DIR) + "/scenarios/examples/llama-8b-64xh100.yaml";
+  const std::vector<std::string> small{"model.layers=8",         "cluster.nodes=1", "layout.pipeline=2",
+                                       "layout.tensor=4",        "layout.data=1",   "schedule.global_batch=4",
+                                       "cluster.trainer=generic"};
+  Scenario scenario = load_scenario(path, small).scenario;
+  scenario.cluster.groups[0].machine = slower_gpu();
+  set_prices(scenario);
+  TaskGraph graph = lower(scenario.step);
+  const Durations durations = durations_of(graph, scenario.cluster);
+  set_global_order(graph, durations);
+  const Timeline timeline = replay(graph, durations, 3);
+  {
+    std::ofstream file(folder_ / "t.json");
+    write_chrome_trace(file, trace_of(graph, timeline, "libtorch"));
+  }
+  std::vector<std::string> args{"calibrate", path, "--trace", (folder_ / "t.json").string(), "-o", profile()};
+  for (const std::string& key : small) args.insert(args.end(), {"--set", key});
+  ASSERT_EQ(run_slipway(args, out_, err_), status_done) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("gemm bfloat16"));
+
+  // The profile prices the run that it was fitted to.
+  const Machine machine = fitted(), truth = slower_gpu();
+  const auto bfloat16 = static_cast<std::size_t>(Format::bfloat16);
+  EXPECT_NEAR(machine.kernels.gemm[bfloat16]->share / truth.kernels.gemm[bfloat16]->share, 1, 0.03);
+  Scenario again = load_scenario(path, small).scenario;
+  again.cluster.groups[0].machine = machine;
+  set_prices(again);
+  TaskGraph same = lower(again.step);
+  const Durations predicted = durations_of(same, again.cluster);
+  set_global_order(same, predicted);
+  EXPECT_NEAR(replay(same, predicted, 3).makespan_s / timeline.makespan_s, 1, 0.02);
 }
 
 TEST_F(CalibrateCommand, MistakesAreUsageErrorsThatSayWhatToDo) {

@@ -144,6 +144,7 @@ TEST(BoundKeys, ComeBackFromTheResolvedTextAsTheyWere) {
       {"schedule.name=interleaved-1f1b"},
       {"schedule.name=terapipe"},
       {"cluster.machine=h100-80gb"},
+      {"model.experts=8", "model.experts_per_token=2"},
   };
   std::vector<std::string_view> never;
   int bound = 0;

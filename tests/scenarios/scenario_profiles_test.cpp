@@ -42,6 +42,8 @@ TEST(MachineProfile, SurvivesWritingAndReading) {
   machine.reduce_bandwidth = 1e9 / 7;
   machine.host_to_device = {"pcie5", 55e9 / 3, 8e-6, 0.9};
   machine.device_to_host.bandwidth = 5e10 / 7;
+  machine.spread = 0.04;
+  machine.deviations = {{"gemm_efficiency", {0.01, -0.002}}, {"node_link.latency", {-0.5, 0.25}}};
   machine.provenance = {"slipway calibrate: a \"quoted\" command", "2025-01-02", "host #1"};
   const std::string text = machine_to_yaml(machine);
   const Machine again = sound_machine(text);
@@ -51,6 +53,9 @@ TEST(MachineProfile, SurvivesWritingAndReading) {
   EXPECT_EQ(again.host_to_device.bandwidth, machine.host_to_device.bandwidth);
   EXPECT_EQ(again.host_to_device.latency, 8e-6);
   EXPECT_EQ(again.device_to_host.bandwidth, machine.device_to_host.bandwidth);
+  ASSERT_EQ(again.deviations.size(), 2);
+  EXPECT_EQ(again.deviations[1].name, "node_link.latency");
+  EXPECT_THAT(again.deviations[1].parts, testing::ElementsAre(-0.5, 0.25));
   EXPECT_EQ(again.peak_flops, machine.peak_flops);
   EXPECT_EQ(again.network_link.latency, machine.network_link.latency);
   EXPECT_EQ(again.provenance.source, machine.provenance.source);
@@ -73,6 +78,18 @@ TEST(MachineProfile, EveryMistakeIsReported) {
                         "memory_bandwidth: -1\n",
                         "m.yaml", defects));
   EXPECT_EQ(defects.size(), 4U) << describe(defects);
+}
+
+TEST(MachineProfile, DeviationsAreOfFittedNumbersAndHaveAsManyParts) {
+  const auto mistake = [](const std::string& deviations) {
+    Defects defects;
+    EXPECT_FALSE(
+        machine_from_yaml("memory_bytes: 1 GB\ncores: 2\ndeviations: " + deviations + "\n", "m.yaml", defects));
+    return describe(defects);
+  };
+  EXPECT_THAT(mistake("{cores: [0.1]}"), testing::HasSubstr("deviations.cores"));
+  EXPECT_THAT(mistake("{gemm_efficiency: [0.1, x]}"), testing::HasSubstr("'x' is no number"));
+  EXPECT_THAT(mistake("{gemm_efficiency: [0.1, 0.2], gemm_half: [0.1]}"), testing::HasSubstr("deviations.gemm_half"));
 }
 
 TEST(BuiltIns, AllLoadWithoutAnError) {

@@ -71,7 +71,8 @@ TEST_F(Commands, EveryKeyOfSimulateJsonIsDocumentedAndEveryDocumentedKeyIsThere)
                   "--set", "layout.data=16", "--set", "schedule.global_batch=64"});
   const auto slow = summary_of({llama, "--set", "cluster.stragglers=[{node: 1, slowdown: 1.5}]"}),
              trained = summary_of({llama, "--set", "cluster.trainer=nanotron"}),
-             mixture = summary_of({examples + "mixtral-8x7b-64xh100.yaml"});
+             mixture = summary_of(
+                 {examples + "mixtral-8x7b-64xh100.yaml", "--set", "layout.expert=2", "--set", "run.routing_skew=0.5"});
   std::vector<std::string> emitted;
   for (const auto& [key, value] : json.items()) emitted.push_back(key);
   for (const auto* other : {&slow, &trained, &mixture})

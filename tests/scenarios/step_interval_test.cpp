@@ -107,6 +107,41 @@ TEST(StepInterval, OfACalibratedProfileIsAsWideAsTheTasksThatItsFitHadNotSeen) {
   EXPECT_GT(probability_faster(loaded.scenario, 2, *interval, 4, *interval), 0.95);
 }
 
+// Two numbers that are off in two directions: c₁ by 0.1 in the first, c₂ by 0.06 in it and by 0.08 in the second.
+TEST(StepInterval, OfACalibratedProfileCountsItsNumbersBySlopesOfReplaysAndTheirCovariance) {
+  LoadResult loaded = load_scenario(SLIPWAY_SOURCE_DIR "/scenarios/examples/tiny-llama-cpu.yaml", {});
+  ASSERT_TRUE(loaded.errors.empty());
+  Scenario& scenario = loaded.scenario;
+  Machine& machine = scenario.cluster.groups.front().machine;
+  machine.peak_flops[static_cast<std::size_t>(scenario.step.dtype)] = 50e9;
+  machine.memory_bandwidth = 200e9;
+  machine.task_overhead = 1e-5;
+  machine.node_link = {"loopback", 1e9, 1e-4, 1};
+  machine.spread = 0.05;
+  machine.deviations = {{"gemm_efficiency", {0.1, 0}}, {"node_link.bandwidth", {0.06, 0.08}}};
+  scenario.cluster.fabrics = default_fabrics(scenario.cluster.groups);
+  const auto slope_of = [&](const char* name) {
+    constexpr double little = 1e-3;
+    Scenario moved = scenario;
+    *fitted_number(moved.cluster.groups.front().machine, name) *= std::exp(little);
+    moved.cluster.fabrics = default_fabrics(moved.cluster.groups);
+    return std::log(replayed_step_s(moved) / replayed_step_s(scenario)) / little;
+  };
+  const double products = slope_of("gemm_efficiency"), link = slope_of("node_link.bandwidth");
+  ASSERT_LT(products, -0.1);
+  ASSERT_LT(link, -0.001);
+  const auto interval = step_interval(scenario, 2, 0);
+  ASSERT_TRUE(interval);
+  EXPECT_NEAR(interval->constants, std::hypot(0.1 * products + 0.06 * link, 0.08 * link), 1e-4);
+  EXPECT_NEAR(std::log(interval->high_s / 2), 1.6449 * std::hypot(interval->constants, 0.05), 1e-9);
+  const auto list = sensitivities(*interval);
+  ASSERT_FALSE(list.empty());
+  EXPECT_EQ(list.front().constant, "gemm_efficiency");
+  EXPECT_NEAR(list.front().slope, products, 1e-2);
+  // What both err in alike tells nothing apart: only what runs differ in is left.
+  EXPECT_NEAR(probability_faster(scenario, 1, *interval, std::exp(0.05 * std::sqrt(2.0)), *interval), 0.8413, 1e-4);
+}
+
 TEST(StepInterval, OfTwoEqualLayoutsEitherMayBeTheFasterOne) {
   const Scenario scenario = scenario_with({});
   const auto interval = step_interval(scenario, 1, 0);

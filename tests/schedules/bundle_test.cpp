@@ -83,8 +83,8 @@ TEST(Bundle, AChangedByteIsRefusedByTheChecksum) {
 
 TEST(Bundle, ANewerVersionIsRefusedByName) {
   std::string text = written(small_bundle());
-  text.replace(text.find("slipway-bundle 17"), 17, "slipway-bundle 18");
-  EXPECT_THAT(failure(text), testing::AllOf(testing::HasSubstr("version 18"), testing::HasSubstr("run.slip:1")));
+  text.replace(text.find("slipway-bundle 18"), 17, "slipway-bundle 19");
+  EXPECT_THAT(failure(text), testing::AllOf(testing::HasSubstr("version 19"), testing::HasSubstr("run.slip:1")));
 }
 
 // Two batches of one model. A change in the second, or in the rule, makes them incompatible.

@@ -84,6 +84,12 @@ class OrderedTransport : public Transport {
     at::Tensor into = to_be(received, Access::write, "shift");
     host_->shift(into, from);
   }
+  void all_to_all(at::Tensor& received, const at::Tensor& sent, const std::vector<std::int64_t>& received_rows,
+                  const std::vector<std::int64_t>& sent_rows) override {
+    const at::Tensor from = to_be(sent, Access::read, "all-to-all");
+    at::Tensor into = to_be(received, Access::write, "all-to-all");
+    host_->all_to_all(into, from, received_rows, sent_rows);
+  }
   void send(const at::Tensor& tensor, int member) override { host_->send(to_be(tensor, Access::read, "send"), member); }
   void receive(at::Tensor& tensor, int member) override {
     at::Tensor into = to_be(tensor, Access::write, "receive");

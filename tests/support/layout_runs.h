@@ -64,7 +64,7 @@ inline Grown train_growing(const Bundle& bundle) {
 }
 
 // One process on the same model, kept for the layouts that share it.
-inline const Trained& one_process(Step input) {
+inline const Trained& one_process(Step input, int run_steps = steps_of_a_run) {
   static std::map<std::string, Trained> known;
   static std::mutex training;
   input.layout = Layout{};
@@ -74,11 +74,12 @@ inline const Trained& one_process(Step input) {
   input.slices = 1;
   input.recompute = Recompute::none;
   const std::string key = input.model->name + std::to_string(layer_count(input.model)) +
-                          std::to_string(blocks_of(input.model).back().tied) + std::to_string(input.clip_norm);
+                          std::to_string(blocks_of(input.model).back().tied) + std::to_string(input.clip_norm) + "/" +
+                          std::to_string(run_steps);
   const std::lock_guard lock(training);  // others wait for it
   const auto [at, is_new] = known.try_emplace(key);
   if (is_new) {
-    at->second = train(input);
+    at->second = train(input, run_steps);
     EXPECT_LE(at->second.losses.back(), 0.9 * at->second.losses.front()) << "the loss hardly falls: a weak test";
   }
   return at->second;
@@ -88,7 +89,9 @@ inline std::string describe_layout(const Step& input) {
   const Layout& l = input.layout;
   return input.schedule + ": tensor " + std::to_string(l.tensor) + (l.sequence_parallel ? " (sequence parallel)" : "") +
          ", pipeline " + std::to_string(l.pipeline) + ", data " + std::to_string(l.data) + ", context " +
-         std::to_string(l.context) + ", chunks " + std::to_string(l.chunks) + ", ZeRO " + std::to_string(l.zero);
+         std::to_string(l.context) + ", chunks " + std::to_string(l.chunks) + ", ZeRO " + std::to_string(l.zero) +
+         ", expert " + std::to_string(l.expert) + " x " + std::to_string(l.expert_tensor) + ", recompute " +
+         name_of(input.recompute);
 }
 
 // A layer per stage, two at least: few models, so that one process is trained once for many layouts.
@@ -104,21 +107,23 @@ inline void expect_float32_follows_one_process(Step input) {
     EXPECT_NEAR(many.losses[step], one.losses[step], 2e-5 * one.losses[step]) << "step " << step;
 }
 
-inline void expect_layout_equals_one_process(Step input) {
+inline void expect_layout_equals_one_process(Step input, int run_steps = steps_of_a_run, double relative = 1e-9) {
   SCOPED_TRACE(describe_layout(input));
-  const Trained& one = one_process(input);
+  const Trained& one = one_process(input, run_steps);
   try {
-    expect_same_training(one, train(input));
+    expect_same_training(one, train(input, run_steps), relative);
   } catch (const std::exception& error) {
     ADD_FAILURE() << error.what();
   }
 }
 
 // Two at a time: each is trained by one thread.
-inline void expect_layouts_equal_one_process(const std::vector<Step>& inputs) {
+inline void expect_layouts_equal_one_process(const std::vector<Step>& inputs, int run_steps = steps_of_a_run,
+                                             double relative = 1e-9) {
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    for (std::size_t i = next++; i < inputs.size(); i = next++) expect_layout_equals_one_process(inputs[i]);
+    for (std::size_t i = next++; i < inputs.size(); i = next++)
+      expect_layout_equals_one_process(inputs[i], run_steps, relative);
   };
   std::thread other(work);
   work();

@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "exec/files/data.h"
@@ -26,7 +27,7 @@ inline Weights whole_weights(const Model& model, std::uint64_t seed) {
   const int blocks = static_cast<int>(blocks_of(model).size());
   for (int block = 0; block < blocks; ++block)
     for (const Parameter& parameter : parameters_of(model, block))
-      if (parameter.same_as.empty())
+      if (parameter.same_as.empty() && !parameter.balances)
         weights[parameter.name] = draw_shard(parameter, pieces_of(parameter, 0, 1), seed).requires_grad_(true);
   return weights;
 }
@@ -36,6 +37,13 @@ class ReferenceModel {
  public:
   // A product with a matrix: its name without ".weight", x [..., in] and x·Wᵀ.
   using Projected = std::function<void(const std::string& name, const at::Tensor& x, const at::Tensor& product)>;
+
+  // Rules of the router, and what came of them since the last call of take_...: the loss that balances experts (Fedus et
+  // al. 2022, equation 4, with the share of k choices; of each call of loss()), the choices of each expert by layer.
+  double balancing = 0, capacity = 0;
+  Weights biases;  // by layer's prefix
+  at::Tensor take_balancing_loss() { return std::exchange(balancing_loss_, at::zeros({}, at::kDouble)); }
+  Weights take_choices() { return std::exchange(choices_, {}); }
 
   ReferenceModel(const Model& model, Weights& weights, Projected projected = nullptr)
       : blocks_(blocks_of(model)), weights_(weights), projected_(std::move(projected)) {}
@@ -114,10 +122,22 @@ class ReferenceModel {
 
   // Every expert on every token; a token takes those among its k largest logits, by the softmax over them.
   at::Tensor experts(const Block& block, const std::string& prefix, const at::Tensor& x) {
-    const at::Tensor logits = project(prefix + "mlp.router", x);
-    const at::Tensor least =
-        std::get<0>(logits.sort(-1, true)).slice(-1, block.experts_per_token - 1, block.experts_per_token);
-    const at::Tensor share = logits.masked_fill(logits < least, -std::numeric_limits<double>::infinity()).softmax(-1);
+    const std::int64_t k = block.experts_per_token;
+    const at::Tensor logits = project(prefix + "mlp.router", x), scores = logits.softmax(-1);
+    const at::Tensor ranked = biases.contains(prefix) ? scores.detach() + biases.at(prefix) : logits.detach();
+    const at::Tensor taken = ranked >= std::get<0>(ranked.sort(-1, true)).slice(-1, k - 1, k);  // [b, s, E]
+    at::Tensor share = logits.masked_fill(taken.logical_not(), -std::numeric_limits<double>::infinity()).softmax(-1);
+    const at::Tensor chosen = taken.sum(at::IntArrayRef{0, 1});
+    choices_[prefix] = choices_.contains(prefix) ? choices_.at(prefix) + chosen : chosen;
+    const double tokens = static_cast<double>(x.size(0) * x.size(1)), e = static_cast<double>(block.experts);
+    if (balancing > 0)
+      balancing_loss_ =
+          balancing_loss_ +
+          balancing * e * (chosen / (static_cast<double>(k) * tokens) * scores.mean(at::IntArrayRef{0, 1})).sum();
+    if (capacity > 0) {  // tokens in the order of their places, of all sequences
+      const at::Tensor place = taken.transpose(0, 1).flatten(0, 1).cumsum(0).unflatten(0, {x.size(1), -1});
+      share = share.masked_fill(place.transpose(0, 1) > std::ceil(capacity * static_cast<double>(k) * tokens / e), 0);
+    }
     at::Tensor sum = at::zeros_like(x);
     for (std::int64_t expert = 0; expert < block.experts; ++expert) {
       const at::Tensor up = w(prefix + "mlp.up.weight").slice(0, expert * 2 * block.ffn, (expert + 1) * 2 * block.ffn);
@@ -155,6 +175,8 @@ class ReferenceModel {
   }
 
   std::vector<Block> blocks_;
+  at::Tensor balancing_loss_ = at::zeros({}, at::kDouble);
+  Weights choices_;
   Weights& weights_;
   Projected projected_;
 };

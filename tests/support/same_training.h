@@ -32,11 +32,11 @@ inline Trained trained(std::vector<double> losses, const std::string& folder, in
   return run;
 }
 
-// Losses to 1e-9 relative, gradients to 1e-12 of the global gradient norm: each parameter's and all together.
-inline void expect_same_training(const Trained& one, const Trained& many) {
+// Losses to `relative`, gradients to 1e-12 of the global gradient norm: each parameter's and all together.
+inline void expect_same_training(const Trained& one, const Trained& many, double relative = 1e-9) {
   ASSERT_EQ(one.losses.size(), many.losses.size());
   for (std::size_t step = 0; step < one.losses.size(); ++step)
-    EXPECT_NEAR(many.losses[step], one.losses[step], 1e-9 * one.losses[step]) << "step " << step;
+    EXPECT_NEAR(many.losses[step], one.losses[step], relative * one.losses[step]) << "step " << step;
   EXPECT_EQ(one.gradients.size(), many.gradients.size());
   double squares = 0;
   for (const auto& [name, gradient] : one.gradients) {

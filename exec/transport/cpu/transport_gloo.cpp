@@ -94,6 +94,17 @@ class GlooTransport : public Transport {
   void shift(at::Tensor& received, const at::Tensor& sent) override {
     guarded(group_.name, "shift", [&] { exchange_round(1, sent, received); });
   }
+  // Direct exchanges, as above. A pair that has nothing to exchange sends nothing.
+  void all_to_all(at::Tensor& received, const at::Tensor& sent, const std::vector<std::int64_t>& received_rows,
+                  const std::vector<std::int64_t>& sent_rows) override {
+    guarded(group_.name, "all-to-all", [&] {
+      const std::vector<at::Tensor> to = sent.split_with_sizes(sent_rows),
+                                    from = received.split_with_sizes(received_rows);
+      at::Tensor own = from[member_];
+      own.copy_(to[member_]);
+      exchange([&](int other) { return to[other]; }, [&](int other) { return from[other]; });
+    });
+  }
   void send(const at::Tensor& tensor, int member) override {
     guarded(group_.name, "send", [&] {
       std::vector<at::Tensor> tensors{tensor};
@@ -125,10 +136,11 @@ class GlooTransport : public Transport {
   }
   void exchange_round(int round, const at::Tensor& to_send, const at::Tensor& to_receive) {
     std::vector<at::Tensor> sent{to_send}, received{to_receive};
-    const auto receiving = backend_->recv(received, (member_ + size() - round) % size(), 0);
-    const auto sending = backend_->send(sent, (member_ + round) % size(), 0);
-    receiving->wait(patience);
-    sending->wait(patience);
+    c10::intrusive_ptr<c10d::Work> receiving, sending;
+    if (to_receive.numel() > 0) receiving = backend_->recv(received, (member_ + size() - round) % size(), 0);
+    if (to_send.numel() > 0) sending = backend_->send(sent, (member_ + round) % size(), 0);
+    if (receiving) receiving->wait(patience);
+    if (sending) sending->wait(patience);
   }
 
   Group group_;

@@ -80,6 +80,16 @@ class NcclTransport : public Transport {
       finish(backend_->endCoalescing());
     });
   }
+  void all_to_all(at::Tensor& received, const at::Tensor& sent, const std::vector<std::int64_t>& received_rows,
+                  const std::vector<std::int64_t>& sent_rows) override {
+    guarded(group_.name, "all-to-all", [&] {
+      at::Tensor input = sent;
+      std::vector<std::int64_t> from = received_rows, to = sent_rows;
+      c10d::AllToAllOptions options;
+      options.asyncOp = false;
+      finish(backend_->alltoall_base(received, input, from, to, options));
+    });
+  }
   void send(const at::Tensor& tensor, int member) override {
     guarded(group_.name, "send", [&] {
       std::vector<at::Tensor> tensors{tensor};
@@ -92,11 +102,18 @@ class NcclTransport : public Transport {
       finish(backend_->recv(tensors, member, 0));
     });
   }
-  // Sums one element and passes one on, and waits: this makes the connections that NCCL makes at first use.
+  // Sums one element and passes one on to the next member, or to all where tokens travel, and waits: this makes the
+  // connections that NCCL makes at first use.
   void barrier() override {
     at::Tensor one = at::ones({1}, at::TensorOptions().device(device_)), other = at::empty_like(one);
     all_reduce(one);
     shift(other, one);
+    if (group_.every_pair) {
+      const std::vector<std::int64_t> each(group_.ranks.size(), 1);
+      const at::Tensor to = at::ones({static_cast<std::int64_t>(each.size())}, one.options());
+      at::Tensor from = at::empty_like(to);
+      all_to_all(from, to, each, each);
+    }
     guarded(group_.name, "barrier", [&] { c10::cuda::getCurrentCUDAStream(device_.index()).synchronize(); });
   }
   std::string broken() override {

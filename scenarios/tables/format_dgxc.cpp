@@ -1,0 +1,52 @@
+// NVIDIA's DGX Cloud benchmarking recipes (NVIDIA/dgxc-benchmarking): seconds of a step of NeMo (Megatron-Core), of
+// PaxML, MaxText and Hugging Face's trainer. Only NeMo's rows have a layout.
+#include <fmt/format.h>
+
+#include "scenarios/tables/formats.h"
+#include "scenarios/tables/names.h"
+#include "scenarios/tables/run_keys.h"
+
+namespace slipway::scenarios {
+
+void read_dgxc(const Cells& cells, PublishedRow& row) {
+  row.status = RowStatus::ok;
+  row.tflops_per_gpu = cells.number_or("tflops_per_gpu", 0);
+  RunKeys keys;
+  row.machine = machine_named("gpu", cells.text("gpu"), {"h100-80gb"});
+  row.gpus = cells.count("gpus");
+  const std::string model = set_model(keys, cells.text("model") + "-" + cells.text("size"));
+  row.group = model + " on " + row.machine;
+  row.choice = model;  // a family is left out as a whole
+  row.table = fmt::format("{}, line {}", row.group, row.line);
+  row.contradiction = cells.text("check_tokens") != "ok";
+  row.step_s = cells.number_or("step_s", 0);
+  if (row.step_s == 0) row.status = RowStatus::other;
+  if (lacks(row, cells, {"tp", "mbs"})) return;
+
+  keys.set("cluster.trainer", "megatron-bridge");
+  keys.assume("NeMo has the habits of Megatron-Bridge, its successor");
+  set_cluster(keys, row.machine, row.gpus);
+  const RunLayout layout{.tensor = cells.count("tp"),
+                         .context = degree(cells, "cp"),
+                         .pipeline = cells.count("pp"),
+                         .chunks = degree(cells, "vp"),
+                         .full_shards = !cells.empty("fsdp"),
+                         .micro_batch = cells.integer("mbs"),
+                         .global_batch = cells.integer("gbs"),
+                         .sequence = cells.integer("seq")};
+  set_layout(keys, layout);
+  if (!cells.empty("layers")) keys.set("model.layers", cells.integer("layers"));  // small clusters train fewer
+  set_pipeline(keys, model, layout.pipeline, layout.chunks);
+  if (degree(cells, "ep") > 1) set_experts(keys, degree(cells, "ep"), static_cast<int>(cells.number_or("etp", 0)), "");
+  // User buffers of Transformer Engine in NeMo's recipes of dense models: nemo/collections/llm/recipes/tp_overlap_configs.
+  else if (layout.tensor > 1)
+    keys.set("schedule.overlap_tensor", "true");
+  // NeMo's recipe of FP8 until 25.04 is "hybrid" with delayed scaling: bf16_with_fp8_mixed.
+  set_precision(keys, cells.text("precision"));
+  set_recompute(keys, "");
+  keys.assume("nothing is computed again");
+  if (cells.text("phase") == "lora") keys.set("run.lora", "true", lora);
+  set_scenario(row, keys);
+}
+
+}  // namespace slipway::scenarios
