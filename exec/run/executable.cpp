@@ -23,6 +23,46 @@ void refuse_evaluation(const Step& step, const Run& run, std::vector<Refusal>& r
                         "choose a schedule without slices"});
 }
 
+// What of a block is for predictions alone: the first of its features that the executor does not compute.
+struct Feature {
+  const char* key;
+  const char* words;
+  bool (*of)(const Block& block);
+};
+const Feature only_predicted[] = {
+    {"model.kv_latent", "latent attention", [](const Block& b) { return is_latent(b); }},
+    {"model.predicted_tokens", "multi-token prediction", [](const Block& b) { return b.predicted_tokens > 0; }},
+    {"model.window", "attention in a window", [](const Block& b) { return b.window > 0; }},
+    {"model.sinks", "attention with sinks", [](const Block& b) { return b.sinks; }},
+    {"model.v_head_dim", "values of another width than keys", [](const Block& b) { return b.v_head_dim > 0; }},
+    {"model.rope_head_dim", "rotary positions of a part of each head", [](const Block& b) { return b.rope_head_dim > 0; }},
+    {"model.positions", "attention without rotary or learned positions",
+     [](const Block& b) {
+       return b.kind == BlockKind::transformer && (b.positions == Positions::alibi || b.positions == Positions::none);
+     }},
+    {"model.mlp", "this kind of MLP",
+     [](const Block& b) { return b.kind == BlockKind::transformer && b.mlp != Mlp::swiglu && b.mlp != Mlp::gelu; }},
+    {"model.norms", "norms of a sub-layer's result", [](const Block& b) { return b.norms != NormPlace::input; }},
+    {"model.parallel", "an MLP beside attention", [](const Block& b) { return b.parallel != Parallel::none; }},
+    {"model.qk_norm_over", "norms of all heads at once, or without weights",
+     [](const Block& b) { return b.qk_norm && b.qk_norm_over != QkNorm::head; }},
+    {"model.embedding_norm", "a norm behind the embedding", [](const Block& b) { return b.embedding_norm; }},
+    {"model.out_bias", "a bias of attention's output alone", [](const Block& b) { return b.out_bias; }},
+    {"model.mlp_bias", "biases of the MLP alone", [](const Block& b) { return b.mlp_bias; }},
+    {"model.bias", "biases of experts", [](const Block& b) { return b.experts > 0 && b.bias; }},
+};
+
+void refuse_model(const Model& model, std::vector<Refusal>& refusals) {
+  for (const Feature& feature : only_predicted)
+    if (std::any_of(model.runs.begin(), model.runs.end(), [&](const BlockRun& run) { return feature.of(run.block); }))
+      refusals.push_back({feature.key, std::string("the executor does not compute ") + feature.words,
+                          "models without it", "choose another model; this one is for predictions"});
+  for (const std::string& field : model.only_predicted)
+    refusals.push_back({"model.config", "the executor does not compute what '" + field + "' of the config changes",
+                        "configs without it",
+                        "remove it from a copy of the config, and know that this is another model; predictions are the same"});
+}
+
 bool is_kfac_work(const Work& work) {
   return work.kind == WorkKind::precondition ||
          (work.kind == WorkKind::bubble_work && !is_evaluation(work) && !sends_evaluated(work));
@@ -32,6 +72,7 @@ bool is_kfac_work(const Work& work) {
 
 std::vector<Refusal> not_executable(const Step& step, const Run& run, bool batch_grows) {
   std::vector<Refusal> refusals;
+  refuse_model(step.model, refusals);
   const LearningRateSchedule& rate = step.optimizer.lr_schedule;
   if (batch_grows && rate.decay != DecayStyle::constant && rate.decay_samples == 0)
     refusals.push_back({"run.optimizer.lr_decay_samples",

@@ -1,5 +1,5 @@
 // The data files inside the program: machine profiles (models/machine/profiles/*.yaml), built-in models
-// (models/model/library/*.yaml), trainers (models/trainers/*.yaml), the fitted constants of steps and of memory, and the tables of the study folders
+// (models/model/library/*.yaml), families of config.json files (models/model/families/*.yaml), trainers (models/trainers/*.yaml), the fitted constants of steps and of memory, and the tables of the study folders
 // (scenarios/studies/*/runs.csv). The build copies their text into a generated source file. So a new GPU or model is
 // one new YAML file, and the program can be copied to another machine.
 // Invariant: text is the file byte for byte; entries are sorted by name.
@@ -21,6 +21,7 @@ struct EmbeddedFile {
 
 std::span<const EmbeddedFile> embedded_machines();
 std::span<const EmbeddedFile> embedded_models();
+std::span<const EmbeddedFile> embedded_families();   // models/model/families/<model_type>.yaml
 std::span<const EmbeddedFile> embedded_trainers();   // models/trainers/<trainer>.yaml
 std::span<const EmbeddedFile> embedded_constants();  // models/machine/fitted_constants.yaml
 std::span<const EmbeddedFile> embedded_memory();     // models/memory/pooled.yaml

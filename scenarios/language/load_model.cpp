@@ -1,7 +1,8 @@
 #include "scenarios/language/load_model.h"
 
 #include <algorithm>
-#include <filesystem>
+#include <array>
+#include <set>
 
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/language/profiles.h"
@@ -11,7 +12,8 @@ namespace slipway::scenarios {
 namespace {
 
 bool shape_key(const Key& key) {
-  return key.type == KeyType::integer || key.type == KeyType::number || key.type == KeyType::flag;
+  return key.type == KeyType::integer || key.type == KeyType::number || key.type == KeyType::flag ||
+         (key.type == KeyType::choice && key.path != "model.name" && key.path != "model.family");
 }
 
 // Copies the shape keys that `settings` holds below `prefix`.
@@ -19,8 +21,11 @@ void read_shape(const Settings& settings, const std::string& prefix, ModelFields
   for (const Key* key : keys_below(scenario_keys(), "model")) {
     const std::string name(leaf_of(key->path));
     if (!shape_key(*key) || !settings.given(prefix + name)) continue;
-    fields.numbers[name] =
-        key->type == KeyType::flag ? (settings.flag(prefix + name) ? 1.0 : 0.0) : settings.number(prefix + name);
+    if (key->type == KeyType::choice)
+      fields.words[name] = settings.text(prefix + name);
+    else
+      fields.numbers[name] =
+          key->type == KeyType::flag ? (settings.flag(prefix + name) ? 1.0 : 0.0) : settings.number(prefix + name);
   }
 }
 
@@ -30,14 +35,9 @@ void fill_defaults(ModelFields& fields) {
   const auto has = [&](const char* name) { return fields.numbers.contains(name); };
   if (fields.family == "llama") {
     if (has("heads")) set_if_absent(fields, "kv_heads", fields.numbers["heads"]);
-    set_if_absent(fields, "tied", 0);
     set_if_absent(fields, "rope_theta", 10000);
     set_if_absent(fields, "norm_epsilon", 1e-5);
-    set_if_absent(fields, "head_dim", 0);
-    set_if_absent(fields, "qkv_bias", 0);
-    set_if_absent(fields, "qk_norm", 0);
-    set_if_absent(fields, "experts", 0);
-    set_if_absent(fields, "shared_ffn", 0);
+    if (has("sequence")) set_if_absent(fields, "max_positions", fields.numbers["sequence"]);
     return;
   }
   if (has("hidden")) set_if_absent(fields, "ffn", 4 * fields.numbers["hidden"]);
@@ -67,7 +67,7 @@ std::optional<ModelFields> referenced(Settings& settings, const std::string& fol
     return read_config(settings.text("model.config"), from, defects);
   }
   const std::string kind = settings.text("model.family");
-  return ModelFields{"custom-" + kind, kind, {}};
+  return ModelFields{.name = "custom-" + kind, .family = kind};
 }
 
 // Everything that the families need, and nothing that they do not have.
@@ -82,14 +82,13 @@ bool check_fields(Settings& settings, const ModelFields& fields) {
                     "add '" + std::string(needed) + ":' to model (" + std::string(key.meaning) + ")");
     sound = false;
   }
-  const bool llama = fields.family == "llama";
-  for (const char* name : {"kv_heads", "head_dim", "qkv_bias", "qk_norm", "experts", "experts_per_token", "shared_ffn",
-                           "rope_theta", "max_positions", "token_types"}) {
-    const std::string path = std::string("model.") + name;
-    const bool of_llama = path != "model.max_positions" && path != "model.token_types";
-    const bool exists = path == "model.token_types" ? fields.family == "bert" : of_llama == llama;
-    if (exists || !settings.given(path)) continue;
-    settings.refuse(path, "models of family " + fields.family + " have no " + name + "; allowed: leave it out",
+  // Beside these, shapes of the llama family are its own: gpt and bert are what their papers say.
+  const std::set<std::string_view> common{"sequence", "layers", "hidden", "ffn", "heads", "vocab", "tied", "norm_epsilon", "max_positions"};
+  for (const Key* key : keys_below(scenario_keys(), "model")) {
+    const std::string name(leaf_of(key->path));
+    const std::string_view needs = name == "token_types" ? "bert" : "llama";
+    if (!shape_key(*key) || common.contains(name) || fields.family == needs || !settings.given(key->path)) continue;
+    settings.refuse(key->path, "models of family " + fields.family + " have no " + name + "; allowed: leave it out",
                     "remove it");
     sound = false;
   }
@@ -125,46 +124,205 @@ void check_experts(Settings& settings, const ModelFields& fields) {
 void check_size(Settings& settings, const ModelFields& fields) {
   constexpr double most = 9e16;
   const auto n = [&](const char* name) { return static_cast<double>(whole(fields, name)); };
-  const double mlps = 3 * n("layers") * n("hidden") * (n("ffn") * std::max(1.0, n("experts")) + n("shared_ffn"));
-  if (mlps > most)
+  const double width = std::max(n("dense_ffn"), n("ffn") * std::max(1.0, n("experts")) + n("shared_ffn"));
+  const double heads = n("heads") * std::max({n("head_dim"), n("qk_head_dim"), n("v_head_dim")}) + n("q_latent") + n("kv_latent");
+  const double weights = 3 * n("layers") * n("hidden") * (width + heads);
+  if (weights > most)
     settings.refuse("model",
-                    "its MLPs have " + number_text(mlps) + " parameters, more than can be counted; allowed: up to 9e16",
+                    "its layers have " + number_text(weights) + " parameters, more than can be counted; allowed: up to 9e16",
                     "make model.layers, hidden, ffn or experts smaller");
 }
 
-// Shapes that no layout can make right.
-bool check_shape(Settings& settings, const ModelFields& fields) {
+bool is_latent(const ModelFields& fields) { return whole(fields, "kv_latent") > 0; }
+std::string word(const ModelFields& fields, std::string_view name, std::string_view fallback) {
+  const auto found = fields.words.find(name);
+  return std::string(found == fields.words.end() ? fallback : found->second);
+}
+
+// Width of a query's head, turned numbers included; 0 where nothing says it.
+std::int64_t width_of_heads(const ModelFields& fields) {
+  if (is_latent(fields)) return whole(fields, "qk_head_dim") + whole(fields, "rope_head_dim");
+  if (whole(fields, "head_dim") > 0) return whole(fields, "head_dim");
   const std::int64_t hidden = whole(fields, "hidden"), heads = whole(fields, "heads");
-  const std::int64_t kv_heads = whole(fields, "kv_heads"), sequence = whole(fields, "sequence");
-  const std::size_t before = settings.refused();
-  if (whole(fields, "head_dim") == 0 && hidden % heads != 0)
+  return hidden % heads == 0 ? hidden / heads : 0;
+}
+
+void check_latents(Settings& settings, const ModelFields& fields) {
+  if (!is_latent(fields)) {
+    for (const char* name : {"q_latent", "qk_head_dim"})
+      if (whole(fields, name) > 0)
+        settings.refuse("model." + std::string(name), "it belongs to latent attention; allowed: with kv_latent",
+                        "remove it, or set model.kv_latent");
+    return;
+  }
+  for (const char* name : {"qk_head_dim", "rope_head_dim"})
+    if (whole(fields, name) == 0)
+      settings.refuse("model." + std::string(name), "latent attention needs it; allowed: 1 to 1000000",
+                      "set it (DeepSeek-V3: qk_head_dim 128, rope_head_dim 64)");
+  const auto refuse = [&](const std::string& name, const std::string& why) {
+    settings.refuse("model." + name, why + "; allowed: leave it out", "remove it");
+  };
+  if (whole(fields, "head_dim") > 0) refuse("head_dim", "with latent attention heads are qk_head_dim + rope_head_dim wide");
+  if (whole(fields, "kv_heads") != whole(fields, "heads"))
+    settings.refuse("model.kv_heads", "with latent attention each head has keys of its own; allowed: as many as heads",
+                    "remove it");
+  if (whole(fields, "qk_norm") != 0) refuse("qk_norm", "latent attention has norms of its latents");
+  if (whole(fields, "qkv_bias") != 0) refuse("qkv_bias", "biases of latent attention are not modelled");
+  if (whole(fields, "bias") != 0) refuse("bias", "biases of latent attention are not modelled");
+}
+
+void check_heads(Settings& settings, const ModelFields& fields) {
+  const std::int64_t hidden = whole(fields, "hidden"), heads = whole(fields, "heads");
+  const std::int64_t kv_heads = whole(fields, "kv_heads"), width = width_of_heads(fields);
+  const bool llama = fields.family == "llama";
+  if (width == 0 && !is_latent(fields))
     settings.refuse("model.heads",
                     "heads = " + std::to_string(heads) + " does not divide hidden = " + std::to_string(hidden) +
-                        "; allowed: a divisor of hidden" + (fields.family == "llama" ? ", or give head_dim" : ""),
+                        "; allowed: a divisor of hidden" + (llama ? ", or give head_dim" : ""),
                     "change model.heads or model.hidden");
-  const std::int64_t width = whole(fields, "head_dim") > 0 ? whole(fields, "head_dim") : hidden / heads;
-  if (fields.family == "llama" && width % 2 != 0 && hidden % heads == 0)
-    settings.refuse("model.head_dim",
-                    "heads of width " + std::to_string(width) + " cannot be rotated in pairs; allowed: even widths",
+  const std::int64_t turned = whole(fields, "rope_head_dim") > 0 ? whole(fields, "rope_head_dim") : width;
+  if (llama && word(fields, "positions", "rotary") == "rotary" && turned % 2 != 0)
+    settings.refuse(whole(fields, "rope_head_dim") > 0 ? "model.rope_head_dim" : "model.head_dim",
+                    "heads of width " + std::to_string(turned) + " cannot be rotated in pairs; allowed: even widths",
                     "change model.heads, model.hidden or model.head_dim");
-  check_experts(settings, fields);
-  check_size(settings, fields);
+  if (turned > width && width > 0)
+    settings.refuse("model.rope_head_dim",
+                    std::to_string(turned) + " numbers cannot be turned of heads of " + std::to_string(width) +
+                        "; allowed: up to their width",
+                    "change one of them");
   if (kv_heads > 0 && heads % kv_heads != 0)
     settings.refuse("model.kv_heads",
                     "kv_heads = " + std::to_string(kv_heads) + " does not divide heads = " + std::to_string(heads) +
                         "; allowed: a divisor of heads",
                     "change model.kv_heads or model.heads");
-  if (fields.family != "llama" && sequence > whole(fields, "max_positions"))
+}
+
+// What belongs to something that is not there, or contradicts it.
+void check_features(Settings& settings, const ModelFields& fields) {
+  const auto refuse = [&](const std::string& name, const std::string& why, const std::string& allowed, const std::string& remedy) {
+    settings.refuse("model." + name, why + "; allowed: " + allowed, remedy);
+  };
+  const auto given = [&](const char* name) { return whole(fields, name) > 0 || fields.words.contains(name); };
+  for (const char* name : {"window_chunks", "full_every", "window_rope_theta"})
+    if (given(name) && !given("window")) refuse(name, "no layer has a window", "with window", "remove it, or set model.window");
+  if (given("full_positions") && !given("full_every"))
+    refuse("full_positions", "no layer is without a window among those with one", "with full_every",
+           "remove it, or set model.full_every");
+  const std::int64_t experts = whole(fields, "experts"), groups = std::max<std::int64_t>(1, whole(fields, "expert_groups"));
+  if (experts == 0)
+    for (const char* name : {"dense_layers", "dense_ffn", "experts_every", "expert_groups", "groups_per_token", "score_scale"})
+      if (given(name) && settings.given("model." + std::string(name)))
+        refuse(name, "there are no experts", "leave it out", "remove it, or set model.experts");
+  if (experts > 0 && experts % groups != 0)
+    refuse("expert_groups", "expert_groups = " + std::to_string(groups) + " does not divide experts = " + std::to_string(experts),
+           "a divisor of experts", "change one of them");
+  const std::int64_t chosen = std::max<std::int64_t>(1, whole(fields, "groups_per_token"));
+  if (chosen > groups)
+    refuse("groups_per_token", std::to_string(chosen) + " groups cannot be chosen of " + std::to_string(groups),
+           "1 to " + std::to_string(groups), "change one of them");
+  else if (experts > 0 && experts % groups == 0 && whole(fields, "experts_per_token") > chosen * (experts / groups))
+    refuse("experts_per_token",
+           std::to_string(whole(fields, "experts_per_token")) + " experts are not in " + std::to_string(chosen) + " groups of " +
+               std::to_string(experts / groups),
+           "up to " + std::to_string(chosen * (experts / groups)), "change one of them");
+  if (whole(fields, "dense_layers") > whole(fields, "layers"))
+    refuse("dense_layers", "there are " + std::to_string(whole(fields, "layers")) + " layers", "up to that many", "change one of them");
+  if (word(fields, "parallel", "none") != "none" && experts > 0)
+    refuse("parallel", "experts beside attention are not modelled", "none", "remove it");
+  if (word(fields, "parallel", "none") != "none" && word(fields, "norms", "input") != "input")
+    refuse("parallel", "attention and MLP side by side read normed inputs", "with norms: input", "remove one of them");
+  if (whole(fields, "qk_norm") == 0 && fields.words.contains("qk_norm_over"))
+    refuse("qk_norm_over", "there are no such norms", "with qk_norm", "remove it, or set model.qk_norm");
+}
+
+// Shapes that no layout can make right.
+bool check_shape(Settings& settings, const ModelFields& fields) {
+  const std::int64_t sequence = whole(fields, "sequence");
+  const std::size_t before = settings.refused();
+  check_heads(settings, fields);
+  check_latents(settings, fields);
+  check_experts(settings, fields);
+  check_features(settings, fields);
+  check_size(settings, fields);
+  const bool has_table = fields.family != "llama" || word(fields, "positions", "rotary") == "learned";
+  if (has_table && sequence > whole(fields, "max_positions"))
     settings.refuse("model.sequence",
                     "sequence = " + std::to_string(sequence) + " is longer than the position table with " +
                         std::to_string(whole(fields, "max_positions")) + " rows; allowed: up to its rows",
                     "shorten model.sequence or set model.max_positions");
-  if (const std::int64_t window = whole(fields, "window"); window > 0 && sequence > window)
-    settings.refuse("model.sequence",
-                    "sequence = " + std::to_string(sequence) + " is longer than the sliding window of " +
-                        std::to_string(window) + " tokens, which is not modelled; allowed: up to the window",
-                    "set model.sequence to " + std::to_string(window) + " or less");
   return settings.refused() == before;
+}
+
+template <typename Enum, std::size_t count>
+Enum choice(const ModelFields& fields, std::string_view name, const std::array<models::Named<Enum>, count>& names) {
+  return models::value_in(names, word(fields, name, names.front().name)).value_or(names.front().value);
+}
+
+// What the blocks of a decoder have in common.
+Block features_of(const ModelFields& fields) {
+  const auto n = [&](std::string_view name) { return whole(fields, name); };
+  Block block;
+  block.hidden = n("hidden"), block.ffn = n("ffn");
+  block.heads = n("heads"), block.kv_heads = n("kv_heads"), block.head_dim = width_of_heads(fields);
+  block.v_head_dim = n("v_head_dim");
+  block.rope_head_dim = n("rope_head_dim") == block.head_dim ? 0 : n("rope_head_dim");
+  block.kv_latent = n("kv_latent"), block.q_latent = n("q_latent");
+  if (block.kv_latent > 0 && block.v_head_dim == 0) block.v_head_dim = n("qk_head_dim");
+  if (block.v_head_dim == block.head_dim) block.v_head_dim = 0;
+  block.sinks = n("sinks") != 0;
+  block.vocab = n("vocab");
+  block.tied = n("tied") != 0;
+  block.norm = choice(fields, "norm", models::norm_names);
+  block.mlp = choice(fields, "mlp", models::mlp_names);
+  block.positions = choice(fields, "positions", models::positions_names);
+  if (block.positions == Positions::learned) block.max_positions = n("max_positions");
+  block.norms = choice(fields, "norms", models::norm_place_names);
+  block.parallel = choice(fields, "parallel", models::parallel_names);
+  block.qk_norm_over = choice(fields, "qk_norm_over", models::qk_norm_names);
+  block.bias = n("bias") != 0, block.qkv_bias = n("qkv_bias") != 0;
+  block.out_bias = n("out_bias") != 0, block.mlp_bias = n("mlp_bias") != 0;
+  block.qk_norm = n("qk_norm") != 0, block.embedding_norm = n("embedding_norm") != 0;
+  block.predicted_tokens = n("predicted_tokens");
+  block.rope_theta = fields.numbers.find("rope_theta")->second;
+  block.norm_epsilon = fields.numbers.find("norm_epsilon")->second;
+  return block;
+}
+
+void set_experts(Block& layer, const ModelFields& fields) {
+  const auto n = [&](std::string_view name) { return whole(fields, name); };
+  layer.experts = n("experts"), layer.experts_per_token = n("experts_per_token"), layer.shared_ffn = n("shared_ffn");
+  layer.scores = choice(fields, "router_scores", models::router_scores_names);
+  layer.normalises_scores = !fields.numbers.contains("normalised_scores") || n("normalised_scores") != 0;
+  if (fields.numbers.contains("score_scale")) layer.score_scale = fields.numbers.find("score_scale")->second;
+  layer.expert_groups = std::max<std::int64_t>(1, n("expert_groups"));
+  layer.groups_per_token = std::max<std::int64_t>(1, n("groups_per_token"));
+}
+
+Model decoder_of(const ModelFields& fields) {
+  const auto n = [&](std::string_view name) { return whole(fields, name); };
+  const Block features = features_of(fields);
+  const std::int64_t experts_every = std::max<std::int64_t>(1, n("experts_every")), full_every = n("full_every");
+  std::vector<Block> layers(static_cast<std::size_t>(n("layers")), features);
+  for (std::int64_t i = 0; i < n("layers"); ++i) {
+    Block& layer = layers[static_cast<std::size_t>(i)];
+    if (n("experts") > 0 && i >= n("dense_layers") && (i + 1) % experts_every == 0)
+      set_experts(layer, fields);
+    else if (n("dense_ffn") > 0)
+      layer.ffn = n("dense_ffn");
+    const bool full = n("window") == 0 || (full_every > 0 && (i + 1) % full_every == 0);
+    if (!full) {
+      // A window that no sequence fills is none.
+      if (n("window") < n("sequence")) layer.window = n("window"), layer.window_chunks = n("window_chunks") != 0;
+      if (fields.numbers.contains("window_rope_theta")) layer.rope_theta = fields.numbers.find("window_rope_theta")->second;
+    } else if (fields.words.contains("full_positions")) {
+      layer.positions = choice(fields, "full_positions", models::positions_names);
+      if (layer.positions == Positions::none) layer.qk_norm = false;
+    }
+    if (layer.positions != Positions::rotary) layer.rope_head_dim = 0;
+  }
+  Model model = models::decoder(fields.name, models::Family::llama, n("sequence"), features, layers);
+  model.runs.back().block.bias = n("head_bias") != 0;
+  return model;
 }
 
 Model model_from(const ModelFields& fields) {
@@ -177,10 +335,7 @@ Model model_from(const ModelFields& fields) {
   if (fields.family == "bert")
     return bert(fields.name, {n("layers"), n("hidden"), n("ffn"), n("heads"), n("vocab"), n("max_positions"),
                               n("token_types"), n("sequence"), tied, epsilon});
-  return llama(fields.name,
-               {n("layers"), n("hidden"), n("ffn"), n("heads"), n("kv_heads"), n("vocab"), n("sequence"), tied,
-                fields.numbers.find("rope_theta")->second, epsilon, n("head_dim"), n("qkv_bias") != 0,
-                n("qk_norm") != 0, n("experts"), n("experts_per_token"), n("shared_ffn")});
+  return decoder_of(fields);
 }
 
 std::vector<Key> library_table() {
@@ -212,10 +367,28 @@ std::optional<ModelFields> library_model(const std::string& name, Defects& defec
   if (!document) return std::nullopt;
   const Settings settings(std::move(*document), library_keys(), defects);
   if (defects.size() != before) return std::nullopt;
-  ModelFields fields{name, settings.text("family"), {}};
+  ModelFields fields{.name = name, .family = settings.text("family")};
   read_shape(settings, "", fields);
   return fields;
 }
+
+namespace {
+
+// A scenario that takes a model's experts, window or latents away means what belongs to them too.
+void drop_what_was_cut(const Settings& settings, ModelFields& fields) {
+  const std::pair<const char*, std::vector<const char*>> parts[] = {
+      {"experts", {"experts_per_token", "shared_ffn", "dense_layers", "dense_ffn", "experts_every", "expert_groups",
+                   "groups_per_token", "score_scale", "normalised_scores"}},
+      {"window", {"window_chunks", "full_every", "window_rope_theta", "full_positions"}},
+      {"kv_latent", {"q_latent", "qk_head_dim"}}};
+  for (const auto& [owner, owned] : parts) {
+    if (whole(fields, owner) > 0) continue;
+    for (const char* name : owned)
+      if (!settings.given("model." + std::string(name))) fields.numbers.erase(name), fields.words.erase(name);
+  }
+}
+
+}  // namespace
 
 std::optional<Model> load_model(Settings& settings, const std::string& folder) {
   if (!settings.good({"model"})) return std::nullopt;
@@ -224,264 +397,12 @@ std::optional<Model> load_model(Settings& settings, const std::string& folder) {
   bool known = true;
   for (const Key* key : keys_below(scenario_keys(), "model")) known = known && settings.good({key->path});
   read_shape(settings, "model.", *fields);
+  drop_what_was_cut(settings, *fields);
   fill_defaults(*fields);
-  if (whole(*fields, "experts") == 0 && !settings.given("model.experts_per_token"))
-    fields->numbers.erase("experts_per_token");
   if (!check_fields(settings, *fields) || !known || !check_shape(settings, *fields)) return std::nullopt;
-  return model_from(*fields);
-}
-
-// Hugging Face config.json: the fields of a few families, read through the same tree as everything else
-// (JSON is YAML), so that errors have lines.
-
-namespace {
-
-struct Field {
-  std::string_view ours, theirs;
-  bool required = true;
-};
-
-// `family` is ours, `type` is their model_type.
-struct Dialect {
-  std::string_view type, family;
-  std::vector<Field> fields;
-  std::string_view feature = {};  // of ours, that it has without a field for it
-};
-
-const std::vector<Field> llama_fields = {{"layers", "num_hidden_layers"},
-                                         {"hidden", "hidden_size"},
-                                         {"ffn", "intermediate_size"},
-                                         {"heads", "num_attention_heads"},
-                                         {"kv_heads", "num_key_value_heads", false},
-                                         {"head_dim", "head_dim", false},
-                                         {"vocab", "vocab_size"},
-                                         {"sequence", "max_position_embeddings"},
-                                         {"rope_theta", "rope_theta", false},
-                                         {"norm_epsilon", "rms_norm_eps", false},
-                                         {"tied", "tie_word_embeddings", false}};
-
-// Where a config leaves these two out, others take 128 and 32, which are no model's own.
-const std::vector<Field> qwen3_fields = [] {
-  std::vector<Field> fields = llama_fields;
-  for (Field& field : fields) field.required |= field.ours == "head_dim" || field.ours == "kv_heads";
-  return fields;
-}();
-
-std::vector<Field> with_experts(std::vector<Field> fields, std::string_view width, std::string_view experts) {
-  for (Field& field : fields)
-    if (field.ours == "ffn") field.theirs = width;
-  fields.push_back({"experts", experts});
-  fields.push_back({"experts_per_token", "num_experts_per_tok"});
-  return fields;
-}
-
-const Dialect dialects[] = {
-    {"llama", "llama", llama_fields},
-    {"mistral", "llama", llama_fields},
-    {"mixtral", "llama", with_experts(llama_fields, "intermediate_size", "num_local_experts")},
-    {"qwen2", "llama", llama_fields, "qkv_bias"},
-    {"qwen3", "llama", qwen3_fields, "qk_norm"},
-    {"qwen3_moe", "llama", with_experts(qwen3_fields, "moe_intermediate_size", "num_experts"), "qk_norm"},
-    {"phi3", "llama", llama_fields},  // its packed matrices hold the same numbers
-    {"gpt2",
-     "gpt",
-     {{"layers", "n_layer"},
-      {"hidden", "n_embd"},
-      {"ffn", "n_inner", false},
-      {"heads", "n_head"},
-      {"vocab", "vocab_size"},
-      {"max_positions", "n_positions"},
-      {"norm_epsilon", "layer_norm_epsilon", false},
-      {"tied", "tie_word_embeddings", false}}},
-    {"bert",
-     "bert",
-     {{"layers", "num_hidden_layers"},
-      {"hidden", "hidden_size"},
-      {"ffn", "intermediate_size"},
-      {"heads", "num_attention_heads"},
-      {"vocab", "vocab_size"},
-      {"max_positions", "max_position_embeddings"},
-      {"token_types", "type_vocab_size", false},
-      {"norm_epsilon", "layer_norm_eps", false},
-      {"tied", "tie_word_embeddings", false}}},
-};
-
-// What would change the blocks and is not modelled: `field` may only have one of these values.
-struct Restriction {
-  std::string_view of, field;  // a family of ours, or a model_type
-  std::vector<std::string_view> supported;
-  bool required = false;  // what is meant where it is missing is something else
-};
-
-const Restriction restrictions[] = {
-    {"llama", "hidden_act", {"silu", "swish"}},
-    {"llama", "attention_bias", {"false"}},
-    {"llama", "mlp_bias", {"false"}},
-    {"llama", "partial_rotary_factor", {"1", "1.0"}},
-    {"qwen3_moe", "norm_topk_prob", {"true"}, true},
-    {"qwen3_moe", "decoder_sparse_step", {"1"}},
-    {"qwen3_moe", "shared_expert_intermediate_size", {"0"}},
-    {"mixtral", "router_jitter_noise", {"0", "0.0"}},
-    {"gpt", "activation_function", {"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"}},
-    {"gpt", "add_cross_attention", {"false"}},
-    {"bert", "hidden_act", {"gelu", "gelu_new"}},
-    {"bert", "position_embedding_type", {"absolute"}},
-    {"bert", "add_cross_attention", {"false"}},
-};
-
-std::string listed(const std::vector<std::string_view>& names) {
-  std::string out;
-  for (const std::string_view name : names) out += (out.empty() ? "" : ", ") + std::string(name);
-  return out;
-}
-
-void refuse(const Value& at, std::string_view key, const std::string& message, const std::string& remedy,
-            Defects& defects) {
-  defects.push_back({at.origin.file, at.origin.line, std::string(key), message, remedy});
-}
-
-const Dialect* dialect_named(const Value* type) {
-  if (type == nullptr) return nullptr;
-  const Dialect* found = std::find_if(std::begin(dialects), std::end(dialects),
-                                      [&](const Dialect& dialect) { return type->text == dialect.type; });
-  return found == std::end(dialects) ? nullptr : found;
-}
-
-bool has_experts(const Dialect& dialect) {
-  return std::any_of(dialect.fields.begin(), dialect.fields.end(),
-                     [](const Field& field) { return field.ours == "experts"; });
-}
-
-// Other mixtures of experts have shared ones, groups of them or other routers; latent attention has a reserved name and
-// no code yet. True if found.
-bool refuse_unknown_blocks(const Value& config, Defects& defects) {
-  const std::pair<std::string_view, std::string_view> marks[] = {
-      {"num_local_experts", "moe"}, {"n_routed_experts", "moe"}, {"num_experts", "moe"}, {"kv_lora_rank", "mla"}};
-  const Dialect* dialect = dialect_named(config.find("model_type"));
-  for (const auto& [field, kind] : marks) {
-    const Value* value = config.find(field);
-    if (kind == "moe" && dialect != nullptr && has_experts(*dialect)) continue;
-    if (value == nullptr || whole_number(value->text).value_or(0) <= 0) continue;
-    if (kind == "moe")
-      refuse(*value, field,
-             "mixtures of experts of this model_type are not modelled; allowed: those of mixtral and qwen3_moe",
-             "use one of these, or a model without experts", defects);
-    else
-      refuse(*value, field,
-             "multi-head latent attention (mla) is reserved and not modelled yet; allowed: other attention",
-             "use a model of another family", defects);
-    return true;
-  }
-  return false;
-}
-
-const Dialect* dialect_of(const Value& config, Defects& defects) {
-  const std::string allowed = "allowed model_type: llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, phi3, gpt2, bert";
-  const Value* type = config.find("model_type");
-  if (type == nullptr) {
-    refuse(config, "model_type", "the field is missing; " + allowed, "add it, or give model.family and the shapes",
-           defects);
-    return nullptr;
-  }
-  if (const Dialect* dialect = dialect_named(type)) return dialect;
-  refuse(*type, "model_type", "the family " + in_words(*type) + " is not known; " + allowed,
-         "give model.family and the shapes if its blocks are the same as one of these", defects);
-  return nullptr;
-}
-
-void read_field(const Value& config, const Field& field, ModelFields& fields, Defects& defects) {
-  const Value* value = config.find(field.theirs);
-  if (value == nullptr || value->kind == Value::Kind::nothing) {
-    if (field.required)
-      refuse(
-          value == nullptr ? config : *value, field.theirs,
-          "the field is missing; allowed: " + allowed_by(*key_of(scenario_keys(), "model." + std::string(field.ours))),
-          "add it to the config", defects);
-    return;
-  }
-  const Key& key = *key_of(scenario_keys(), "model." + std::string(field.ours));
-  if (const std::string problem = wrong_with(key, *value); !problem.empty()) {
-    refuse(*value, field.theirs, problem + "; allowed: " + allowed_by(key), "correct the config", defects);
-    return;
-  }
-  fields.numbers[std::string(field.ours)] =
-      key.type == KeyType::flag ? (value->text == "true" ? 1.0 : 0.0) : quantity(value->text, Unit::pure).value_or(0);
-}
-
-void check_restrictions(const Value& config, const Dialect& dialect, Defects& defects) {
-  for (const Restriction& rule : restrictions) {
-    const Value* value = config.find(rule.field);
-    if (rule.of != dialect.family && rule.of != dialect.type) continue;
-    if (value == nullptr || value->kind == Value::Kind::nothing) {
-      if (rule.required)
-        refuse(config, rule.field, "the field is missing; allowed: " + listed(rule.supported), "add it to the config",
-               defects);
-      continue;
-    }
-    if (std::find(rule.supported.begin(), rule.supported.end(), value->text) == rule.supported.end())
-      refuse(*value, rule.field, in_words(*value) + " is not modelled; allowed: " + listed(rule.supported),
-             "use a model without it", defects);
-  }
-}
-
-void check_layers_without_experts(const Value& config, const Dialect& dialect, Defects& defects) {
-  const Value* plain = config.find("mlp_only_layers");
-  if (plain == nullptr || plain->kind == Value::Kind::nothing || !has_experts(dialect)) return;
-  if (plain->kind != Value::Kind::list || !plain->items.empty())
-    refuse(*plain, "mlp_only_layers",
-           "layers without experts among those with them cannot be read; allowed: an empty list",
-           "use a model without them", defects);
-}
-
-// Attention looks back `window` tokens; only a sequence that fits into it is full attention.
-void read_window(const Value& config, ModelFields& fields) {
-  const Value* window = config.find("sliding_window");
-  const Value* used = config.find("use_sliding_window");
-  if (window == nullptr || (used != nullptr && used->text == "false")) return;
-  if (const std::optional<std::int64_t> tokens = whole_number(window->text))
-    fields.numbers["window"] = static_cast<double>(*tokens);
-}
-
-// Newer configs keep the base of the rotary angles in a map of its own.
-void read_rope_parameters(const Value& config, ModelFields& fields, Defects& defects) {
-  const Value* rope = config.find("rope_parameters");
-  if (rope != nullptr && fields.family == "llama")
-    read_field(*rope, {"rope_theta", "rope_theta", false}, fields, defects);
-}
-
-// "meta-llama/config.json" → "meta-llama"; "gpt2.json" → "gpt2".
-std::string name_from(const std::string& path) {
-  const std::filesystem::path file(path);
-  const std::string folder = file.parent_path().filename().string();
-  return file.stem() == "config" && !folder.empty() ? folder : file.stem().string();
-}
-
-}  // namespace
-
-std::optional<ModelFields> read_config(const std::string& path, const Reference& from, Defects& defects) {
-  const std::size_t before = defects.size();
-  const std::string file = resolve_path(from.folder, path);
-  const std::optional<Value> config = read_document(file, from.origin, from.key, defects);
-  if (!config) return std::nullopt;
-  if (config->kind != Value::Kind::map) {
-    refuse(*config, "", in_words(*config) + " is not a map; allowed: a Hugging Face config.json",
-           "give the path of the model's config.json", defects);
-    return std::nullopt;
-  }
-  if (refuse_unknown_blocks(*config, defects)) return std::nullopt;
-  const Dialect* dialect = dialect_of(*config, defects);
-  if (dialect == nullptr) return std::nullopt;
-  ModelFields fields;
-  fields.name = name_from(file);
-  fields.family = dialect->family;
-  for (const Field& field : dialect->fields) read_field(*config, field, fields, defects);
-  if (!dialect->feature.empty()) fields.numbers[std::string(dialect->feature)] = 1;
-  check_restrictions(*config, *dialect, defects);
-  check_layers_without_experts(*config, *dialect, defects);
-  read_window(*config, fields);
-  read_rope_parameters(*config, fields, defects);
-  if (defects.size() != before) return std::nullopt;
-  return fields;
+  Model model = model_from(*fields);
+  model.only_predicted = fields->only_predicted;
+  return model;
 }
 
 }  // namespace slipway::scenarios

@@ -6,7 +6,7 @@
 //                     memory_bandwidth: {value: 3.35 TB/s, source: NVIDIA H100 data sheet}
 //
 // Guarded by tests/scenarios/scenario_profiles_test.cpp: every built-in loads, a profile survives writing and
-// reading, config.json files of the three families give the published parameter counts.
+// reading; tests/scenarios/hugging_face_test.cpp: config.json files give the parameters that transformers counts.
 #pragma once
 
 #include <map>
@@ -42,14 +42,16 @@ std::optional<EmbeddedFile> embedded_named(std::span<const EmbeddedFile> files, 
 // own keys are laid over it before a Model is made.
 struct ModelFields {
   std::string name, family;
-  std::map<std::string, double, std::less<>> numbers;
+  std::map<std::string, double, std::less<>> numbers = {};
+  std::map<std::string, std::string, std::less<>> words = {};  // of choices: "mlp" → "geglu"
+  std::vector<std::string> only_predicted = {};                // Model::only_predicted
 };
 
 // models/model/library/<name>.yaml; name must exist.
 std::optional<ModelFields> library_model(const std::string& name, Defects& defects);
-// Families llama (and mistral, qwen2, qwen3, phi3: its blocks with other features), gpt2, bert, named by model_type.
-// What Slipway does not have (mixtures of experts, latent attention, biases in Llama blocks, ...) is an error, never
-// ignored.
+// A Hugging Face config.json by its model_type's file, models/model/families/<model_type>.yaml (hugging_face.cpp). Of a
+// model of text and images, its text part. What Slipway does not have (state spaces, gated delta nets, sparse attention)
+// is an error that names the field, never ignored.
 std::optional<ModelFields> read_config(const std::string& path, const Reference& from, Defects& defects);
 
 // Measured times per Transformer block: the path of a block table (cluster.block_times).
