@@ -100,6 +100,8 @@ std::string allowed_by(const Key& key) {
       return "a list of whole numbers" + range_of(key);
     case KeyType::split:
       return "one of: " + listed(key.choices()) + "; or a list of whole numbers" + range_of(key);
+    case KeyType::words:
+      return "a list of: " + listed(key.choices());
   }
   return "";
 }
@@ -130,6 +132,8 @@ std::string_view name_of(KeyType type) {
       return "list of integers";
     case KeyType::split:
       return "choice or list";
+    case KeyType::words:
+      return "list of choices";
   }
   return "";
 }
@@ -194,6 +198,8 @@ constexpr auto step = &Scenario::step;
 constexpr auto layout = &Step::layout;
 constexpr auto optimizer = &Step::optimizer;
 constexpr auto routing = &Step::routing;
+constexpr auto levers = &Step::levers;
+constexpr auto lora = &Levers::lora;
 constexpr auto rate = &Optimizer::lr_schedule;
 constexpr auto run = &Scenario::run;
 constexpr auto faults = &Scenario::faults;
@@ -215,11 +221,32 @@ constexpr Binding split_field{
                                              : std::string(name_in(split_names, layout.split));
     }};
 
+// A set, written as a list of its names.
+template <const auto& names, auto... members>
+constexpr Binding words_field{
+    [](const Settings& settings, std::string_view path, Scenario& scenario) {
+      auto& set = binding::member<members...>(scenario);
+      set = {};
+      for (const std::string& word : settings.words(path))
+        if (const auto value = value_in(names, word)) set.add(*value);
+    },
+    [](const Scenario& scenario) {
+      std::string text;
+      for (const auto& each : names)
+        if (binding::member<members...>(scenario).has(each.value)) text += (text.empty() ? "" : ", ") + std::string(each.name);
+      return "[" + text + "]";
+    }};
+
 // By its name or an alias ("bf16").
 constexpr Binding dtype_field{[](const Settings& settings, std::string_view path, Scenario& scenario) {
                                 scenario.step.dtype = dtype_named(settings.text(path)).value_or(Dtype::bfloat16);
                               },
                               [](const Scenario& scenario) { return name_of(scenario.step.dtype); }};
+constexpr Binding moment_dtype_field{
+    [](const Settings& settings, std::string_view path, Scenario& scenario) {
+      scenario.step.optimizer.moment_dtype = dtype_named(settings.text(path)).value_or(Dtype::float32);
+    },
+    [](const Scenario& scenario) { return name_of(scenario.step.optimizer.moment_dtype); }};
 
 }  // namespace
 
@@ -578,6 +605,7 @@ namespace {
 
 Names optimizers() { return {"adamw", "kfac"}; }
 Names dtypes() { return {"float64", "float32", "bfloat16", "float16"}; }
+Names moment_dtypes() { return {"float32", "bfloat16", "float16"}; }
 
 // "bf16" and the like (models/model/dtype.h), and what other programs say.
 std::string meant_dtype(std::string_view word) {
@@ -679,6 +707,18 @@ const Key run_table[] = {
      .fallback = "0.1",
      .max = unbounded,
      .bound = field<step, optimizer, &Optimizer::weight_decay>},
+    {.path = "run.optimizer.moment_dtype", .type = choice,
+     .meaning = "dtype of adamw's moments beside weights of 2 bytes and their float32 copy, as --exp-avg-dtype of Megatron-Core's precision-aware optimizer; of predictions",
+     .fallback = "float32", .choices = moment_dtypes,
+     .bound = moment_dtype_field},
+    {.path = "run.lora", .type = section, .meaning = "low-rank adapters beside frozen weights (Hu et al. 2021); of predictions",
+     .shorthand = "rank"},
+    {.path = "run.lora.rank", .type = integer, .meaning = "rank of the adapters; 0: all weights are trained",
+     .fallback = "0", .min = 0, .max = 1e5,
+     .bound = field<step, levers, lora, &Lora::rank>},
+    {.path = "run.lora.modules", .type = words, .meaning = "Linears that have an adapter: of queries, keys and values, of attention's result, of the MLP or the experts",
+     .derived = "all four", .choices = words_of<lora_module_names>,
+     .bound = words_field<lora_module_names, step, levers, lora, &Lora::modules>},
     {.path = "run.lr", .type = number, .meaning = "learning rate", .derived = "0.001", .max = unbounded,
      .writes_derived = true, .bound = field<step, optimizer, &Optimizer::lr>},
     {.path = "run.clip_norm", .type = number, .meaning = "global gradient norm; 0 = no clipping",
@@ -984,6 +1024,14 @@ const Key work_table[] = {
     {.path = "schedule.recompute", .type = choice, .meaning = "activations recomputed in the backward pass",
      .fallback = "none", .choices = words_of<recompute_names>,
      .bound = choice_field<recompute_names, step, &Step::recompute>},
+    {.path = "schedule.recompute_modules", .type = words,
+     .meaning = "parts of layers that are recomputed in the backward pass, as Megatron-Core's --recompute-modules; stands in place of schedule.recompute",
+     .derived = "none", .choices = words_of<recomputed_module_names>,
+     .bound = words_field<recomputed_module_names, step, levers, &Levers::recomputed>},
+    {.path = "schedule.cuda_graphs", .type = words,
+     .meaning = "parts of layers that CUDA graphs launch, as Megatron-Core's --cuda-graph-modules; full: the whole step",
+     .derived = "as cluster.trainer does it", .choices = words_of<graph_scope_names>,
+     .bound = words_field<graph_scope_names, step, levers, &Levers::graphs>},
     {.path = "schedule.kernels", .type = choice, .meaning = "attention and norm kernels",
      .fallback = "flash2_rmsnorm",
      .choices = words_of<kernels_names>,

@@ -97,6 +97,13 @@ std::vector<int> Settings::integers(std::string_view path) const {
   return numbers;
 }
 
+std::vector<std::string> Settings::words(std::string_view path) const {
+  std::vector<std::string> words;
+  if (const Value* value = find(path))
+    for (const Value& item : value->items) words.push_back(item.text);
+  return words;
+}
+
 int Settings::length(std::string_view path) const {
   const Value* value = find(path);
   return value == nullptr ? 0 : static_cast<int>(value->items.size());
@@ -193,6 +200,13 @@ std::string not_chosen(const Key& key, const Value& value) {
   return known ? "" : in_words(value) + " is not known";
 }
 
+std::string not_words(const Key& key, const Value& value) {
+  if (value.kind != Value::Kind::list) return in_words(value) + " is not a list";
+  for (const Value& item : value.items)
+    if (std::string problem = not_chosen(key, item); !problem.empty()) return problem;
+  return "";
+}
+
 // What the user of a word that is none of the choices probably meant; empty: nobody knows.
 std::string meant_by(const Key& key, const std::string& word) {
   std::string hint = key.hint != nullptr ? key.hint(word) : "";
@@ -215,6 +229,8 @@ std::string example_of(const Key& key, const Value& value) {
       return "write '" + name + ": true' or '" + name + ": false'";
     case KeyType::integers:
       return "write for example '" + name + ": [" + number_text(key.min) + "]'";
+    case KeyType::words:
+      return "write for example '" + name + ": [" + std::string(key.choices().front()) + "]'";
     case KeyType::integer:
     case KeyType::number:
       return "write for example '" + name + ": " + number + "'";
@@ -252,6 +268,8 @@ std::string wrong_with(const Key& key, const Value& value) {
       return not_whole_numbers(key, value);
     case KeyType::split:
       return value.kind == Value::Kind::list ? not_whole_numbers(key, value) : not_chosen(key, value);
+    case KeyType::words:
+      return not_words(key, value);
   }
   return "";
 }

@@ -113,7 +113,8 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
                         : op.axis == Axis::expert_tensor ? expert_tensor_of(shape.sharding)
                         : context                        ? shape.sharding.context
                                                          : shape.sharding.tensor;
-    const double launch = host_seconds(WorkKind::wire_collective, members, op.axis, machine);
+    const double launch =
+        op.in_graph > 0 ? 0 : host_seconds(WorkKind::wire_collective, members, op.axis, machine);
     const int first = op.forward == Collective::none ? 0 : 1;
     price.host_forward_s += first * launch;
     price.host_backward_s += (messages_of(op, again) - first) * launch;
@@ -286,9 +287,8 @@ struct Update {
 };
 // Parameters that one rank updates.
 double shard_of(const BlockElements& held, const Layout& layout) {
-  if (layout.zero == 0) return static_cast<double>(held.sum());
-  return static_cast<double>(held.dense) / data_degree(layout) +
-         static_cast<double>(held.experts) / expert_data_of(layout);
+  const auto dense = static_cast<double>(held.trained()), experts = static_cast<double>(held.trained_experts());
+  return layout.zero == 0 ? dense + experts : dense / data_degree(layout) + experts / expert_data_of(layout);
 }
 Update update_of(const Step& step, const StageCosts& costs, int q, const Machine& machine) {
   const Layout& layout = step.layout;
@@ -297,7 +297,7 @@ Update update_of(const Step& step, const StageCosts& costs, int q, const Machine
   for (int chunk = 0; chunk < layout.chunks; ++chunk) {
     const double elements = shard_of(costs.elements[chunk * layout.pipeline + q], layout);
     (chunk == 0 ? update.first : update.later) +=
-        overhead_of(machine) + whole * optimizer_seconds(machine, elements, step.dtype);
+        overhead_of(machine) + whole * optimizer_seconds(machine, elements, step.dtype, step.optimizer.moment_dtype);
     update.held += elements;
   }
   return update;
@@ -757,7 +757,8 @@ StepEndSeconds split_end(Parts& parts, const Step& step, const StageCosts& costs
   for (int stage = 0; stage < use.placement.stages(); ++stage)
     if (use.placement.rank[stage] == q)
       end.optimizer += overhead_of(machine) +
-                       whole * optimizer_seconds(machine, shard_of(costs.elements[stage], layout), step.dtype);
+                       whole * optimizer_seconds(machine, shard_of(costs.elements[stage], layout), step.dtype,
+                                                 step.optimizer.moment_dtype);
   if (reduces) end.data = exposed_reduction(parts, step, costs, q, Pass::weight_grad);
   return end;
 }

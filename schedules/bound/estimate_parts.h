@@ -81,7 +81,7 @@ struct StepEstimator::Parts {
   std::map<std::tuple<const Schedule*, int, int, int>, ScheduleUse> uses;
   std::map<std::tuple<int, int, int, bool>, std::vector<BlockElements>>
       run_elements;  // per tensor and expert degrees, table shared: of one block of each run
-  std::tuple<ShapeKey, int, int, SplitKey, bool> costs_key{};
+  std::tuple<ShapeKey, int, int, SplitKey, bool, bool> costs_key{};
   std::optional<StageCosts> costs;
 
   const std::vector<BlockPrice>& prices_of(const Step& step, int machine_group);

@@ -85,10 +85,13 @@ struct LoweringState {
     return groups.rank(lowered / members(), lowered % members());
   }
   std::vector<BufferId>& bucket(int rank, int bucket) { return buckets[row(rank, bucket)]; }
-  // Parameters of a bucket on one rank.
+  // Trained parameters of a bucket on one rank; all of them.
   double elements_of(int bucket) const {
-    const BlockElements elements =
-        block_shard_elements(step.model, block_of(bucket), sharding_of(step.layout), shares_table);
+    const BlockElements elements = elements_of_block(step, block_of(bucket), shares_table);
+    return static_cast<double>(is_experts(bucket) ? elements.trained_experts() : elements.trained());
+  }
+  double all_elements_of(int bucket) const {
+    const BlockElements elements = elements_of_block(step, block_of(bucket), shares_table);
     return static_cast<double>(is_experts(bucket) ? elements.experts : elements.dense);
   }
   double gradient_bytes() const { return bytes_of(graph.step.gradient_dtype); }

@@ -79,9 +79,46 @@ void ActionLowering::collectives(int i, Pass pass) {
   for (int op = first; op < last; ++op) collective(is_backward ? first + last - 1 - op : op, pass);
 }
 
+double ActionLowering::bytes_made_again(const Segment& s) const {
+  double bytes = 0;
+  for (int i = s.first_op; i < s.last_op; ++i) bytes += operators_[i].again_bytes;
+  return bytes;
+}
+
+void ActionLowering::collective_again(int at_op) {
+  const Operator& op = operators_[at_op];
+  if (op.forward == Collective::none || at(op.wire, 0) == no_buffer) return;
+  Work work;
+  work.kind = WorkKind::wire_collective;
+  work.pass = Pass::recompute;
+  work.stage = action_.stage;
+  work.first_op = at_op;
+  work.last_op = at_op + 1;
+  work.collective = op.forward;
+  work.wire = op.wire;
+  work.dtype = op.dtype;
+  work.bytes = op.message_bytes;
+  work.suffix = "." + block_name(state_.blocks, op.block) + "." + op.part;
+  const int id = state_.builder.work(work), pipeline = state_.pipeline_rank(action_.stage);
+  std::vector<BufferId> inputs, outputs;
+  for (const auto& group : state_.groups.groups(op.axis, pipeline)) {
+    inputs.clear();
+    outputs.clear();
+    for (const int k : group.members) {
+      BufferId& held = at(op.wire, static_cast<std::size_t>(k));
+      inputs.push_back(held);
+      held = state_.builder.buffer(BufferKind::gradient, op.wire, state_.groups.rank(pipeline, k),
+                                   state_.graph.buffers[held].bytes);
+      outputs.push_back(held);
+    }
+    state_.add_collective(group.communicator, id, action_.micro_batch, action_.slice, inputs, outputs);
+  }
+}
+
 void ActionLowering::collective(int at_op, Pass pass) {
   const Operator& op = operators_[at_op];
   const bool is_backward = pass == Pass::backward || pass == Pass::input_grad;
+  if (is_backward && op.again) collective_again(at_op);
   const Collective kind = is_backward ? op.backward : op.forward;
   if (kind == Collective::none || at(op.wire, 0) == no_buffer) return;
   Work work;
@@ -224,6 +261,7 @@ void ActionLowering::backward_segment(int i) {
   const int work = segment_work(i, action_.pass);
   const bool leaves_weights = action_.pass == Pass::input_grad && has_weight_grad(s);
   const bool attends = has_attention(s);
+  const double again_bytes = bytes_made_again(s);
   gather_weights(i, action_.pass, weights_);
   if (!leaves_weights) gather_again(i);
   std::vector<BufferId> inputs, outputs;
@@ -253,6 +291,7 @@ void ActionLowering::backward_segment(int i) {
       outputs.push_back(state_.builder.buffer(BufferKind::gradient, wire_kv, rank, bytes_of_cache(s)));
       state_.passage(action_.stage, action_.micro_batch, action_.slice - 1).cache_gradient[slot(i, k)] = outputs.back();
     }
+    if (again_bytes > 0) outputs.push_back(state_.builder.buffer(BufferKind::value, 0, rank, again_bytes));
     if (leaves_weights) {
       outputs.push_back(state_.builder.buffer(BufferKind::saved, 0, rank, bytes_left_by(i)));
       passage_.saved_weight[slot(i, k)] = outputs.back();

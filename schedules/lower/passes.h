@@ -60,6 +60,10 @@ class ActionLowering {
   // The collectives behind segment i: in the order of the list, or from the last to the first in a backward.
   void collectives(int i, Pass pass);
   void collective(int at_op, Pass pass);
+  // The message of a recomputed module, before its dual.
+  void collective_again(int at_op);
+  // What recomputed modules of the segment make again.
+  double bytes_made_again(const Segment& s) const;
   // Ring attention whose first round is segment `first` (ring.cpp).
   bool in_ring(int i) const { return operators_[segment(i).first_op].kind == OpKind::ring_attention; }
   int rounds() const { return state_.graph.shape().sharding.context; }

@@ -171,6 +171,7 @@ Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int bucke
   } else if (kind == WorkKind::parameter_gather) {
     work.collective = Collective::all_gather;
     work.dtype = state.graph.step.dtype;
+    if (step.layout.zero >= 3) elements = state.all_elements_of(bucket);  // frozen ones are sharded too
     tail = ".ag_param";
   } else if (step.layout.zero >= 1) {
     work.collective = Collective::reduce_scatter;
@@ -245,7 +246,7 @@ TaskId StepEnd::on_buckets(int communicator, const Work& work, const std::vector
 
 void StepEnd::reduce_norms(int stage) {
   const Layout& layout = state_.step.layout;
-  if (layout.tensor == 1) return;
+  if (layout.tensor == 1 || state_.step.levers.lora.rank > 0) return;  // LoRA: norms and routers are frozen
   for (int block = range(stage).first; block < range(stage).last; ++block) {
     if (block_tensor_sum_elements(state_.step.model, block, layout.tensor, layout.sequence_parallel) == 0) continue;
     const Work work = bucket_work(state_, WorkKind::norm_grad_reduce, stage, block);
@@ -258,7 +259,7 @@ void StepEnd::reduce_norms(int stage) {
 }
 
 void StepEnd::reduce_tied_embedding(int copy) {
-  if (!state_.blocks.back().tied || state_.shares_table) return;
+  if (!state_.blocks.back().tied || state_.shares_table || state_.step.levers.lora.rank > 0) return;
   const int parts = state_.graph.placement.parts(), head = static_cast<int>(state_.blocks.size()) - 1;
   const int first = copy * parts, last = first + parts - 1;
   const Work work = bucket_work(state_, WorkKind::tied_grad_reduce, copy == 0 ? none : first, 0);

@@ -101,6 +101,75 @@ void overlap_cuts_gathers_of_sequence_parallelism(const Step& step, Findings& fo
   });
 }
 
+// Levers (models/model/levers.h).
+
+bool has_layer(const Model& model, bool (*wanted)(const Block&)) {
+  return std::any_of(model.runs.begin(), model.runs.end(), [&](const BlockRun& run) {
+    return run.block.kind == BlockKind::transformer && wanted(run.block);
+  });
+}
+
+void recomputed_modules_stand_alone(const Step& step, Findings& found) {
+  if (step.levers.recomputed.empty() || step.recompute == Recompute::none) return;
+  found.refuse("schedule.recompute_modules", [&] {
+    return Text{"schedule.recompute " + std::string(name_of(step.recompute)) + " says already what is recomputed",
+                "with schedule.recompute none", "leave one of the two out; selective is [core_attn]"};
+  });
+}
+
+void recomputed_modules_are_there(const Step& step, Findings& found) {
+  const auto& modules = step.levers.recomputed;
+  if (modules.empty()) return;
+  const auto refuse = [&](RecomputedModule module, const char* what) {
+    if (!modules.has(module)) return;
+    found.refuse("schedule.recompute_modules", [&] {
+      return Text{std::string(name_in(recomputed_module_names, module)) + " is a part of " + what +
+                      ", which model " + step.model->name + " does not have",
+                  "parts of its layers", "leave it out of the list"};
+    });
+  };
+  if (!has_experts(step.model)) refuse(RecomputedModule::moe_act, "experts"), refuse(RecomputedModule::moe, "experts");
+  if (!has_layer(step.model, [](const Block& block) { return !block.post_norm; }))
+    refuse(RecomputedModule::layernorm, "layers with norms before attention and MLP");
+  refuse(RecomputedModule::mla_up_proj, "latent attention");
+}
+
+void graphs_have_fixed_shapes(const Step& step, Findings& found) {
+  const auto& graphs = step.levers.graphs;
+  const auto refuse = [&](const char* problem, const char* remedy) {
+    found.refuse("schedule.cuda_graphs", [&] { return Text{problem, "as Megatron-Core captures them", remedy}; });
+  };
+  if (graphs.has(GraphScope::full) && graphs != set_of(GraphScope::full))
+    refuse("full is the whole step, so there is nothing beside it", "leave the others out");
+  if (graphs.has(GraphScope::moe_preprocess) && !graphs.has(GraphScope::moe_router))
+    refuse("moe_preprocess is captured together with the router", "add moe_router");
+  if (graphs.has(GraphScope::moe) && step.routing.capacity == 0)
+    refuse("whole experts are captured only where they drop and pad: else the number of their rows changes",
+           "set run.expert_capacity, or capture moe_router and moe_preprocess");
+}
+
+void adapters_are_trained_by_adamw(const Step& step, Findings& found) {
+  if (step.levers.lora.rank == 0) return;
+  if (uses_kfac(step))
+    found.refuse("run.lora.rank", [] {
+      return Text{"K-FAC's factors are those of trained Linears, and LoRA freezes them", "with kfac: 0",
+                  "choose adamw, or leave run.lora out"};
+    });
+  if (step.levers.lora.modules.empty())
+    found.refuse("run.lora.modules", [] {
+      return Text{"no Linear has an adapter, so nothing is trained", all_names(lora_module_names), "name one or more"};
+    });
+}
+
+void narrow_moments_stand_beside_a_copy(const Step& step, Findings& found) {
+  if (step.optimizer.moment_dtype == Dtype::float32) return;
+  if (bytes_of(step.dtype) == 2 && !uses_kfac(step)) return;
+  found.refuse("run.optimizer.moment_dtype", [] {
+    return Text{"moments of 2 bytes belong to adamw beside weights of 2 bytes", "float32",
+                "set run.dtype to bfloat16, or leave it out"};
+  });
+}
+
 // K-FAC and work in the bubbles.
 
 void kfac_has_no_experts(const Step& step, Findings& found) {
@@ -650,6 +719,11 @@ const std::vector<Rule>& book() {
   static const std::vector<Rule> rules{
       {{sequence_parallel, tensor}, sequence_parallelism_needs_a_tensor_group},
       {{"schedule.overlap_tensor", sequence_parallel, tensor}, overlap_cuts_gathers_of_sequence_parallelism},
+      {{"schedule.recompute_modules", recompute}, recomputed_modules_stand_alone},
+      {{model, "schedule.recompute_modules"}, recomputed_modules_are_there},
+      {{"schedule.cuda_graphs", "run.expert_capacity"}, graphs_have_fixed_shapes},
+      {{"run.lora.rank", "run.lora.modules", optimizer}, adapters_are_trained_by_adamw},
+      {{"run.optimizer.moment_dtype", dtype, optimizer}, narrow_moments_stand_beside_a_copy},
       {{"layout.placement"}, nullptr, placement_names_every_node},
       {{tensor, context, pipeline, data}, nullptr, ranks_fill_the_cluster},
       {{dtype}, nullptr, machines_compute_in_the_dtype},
