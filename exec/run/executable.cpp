@@ -47,13 +47,14 @@ std::vector<Refusal> not_executable(const Step& step, const Run& run, bool batch
     refusals.push_back(
         {"run.fp8", "the executor computes products in run.dtype", "none", "leave run.fp8 out; it is for predictions"});
   if (!step.levers.recomputed.empty())
-    refusals.push_back({"schedule.recompute_modules", "the executor recomputes whole layers or attention's scores", "[]",
-                        "set schedule.recompute to full or selective instead"});
+    refusals.push_back({"schedule.recompute_modules", "the executor recomputes whole layers or attention's scores",
+                        "[]", "set schedule.recompute to full or selective instead"});
   if (!step.levers.graphs.empty())
     refusals.push_back({"schedule.cuda_graphs", "the executor records segments, not modules", "[]",
                         "leave it out; execute --cuda-graphs records segments"});
   if (step.levers.lora.rank > 0)
-    refusals.push_back({"run.lora.rank", "the executor trains all weights", "0", "leave it out; it is for predictions"});
+    refusals.push_back(
+        {"run.lora.rank", "the executor trains all weights", "0", "leave it out; it is for predictions"});
   if (step.optimizer.moment_dtype != Dtype::float32)
     refusals.push_back({"run.optimizer.moment_dtype", "the executor keeps moments in float32 or wider", "float32",
                         "leave it out; it is for predictions"});

@@ -19,7 +19,9 @@ double real(std::int64_t value) { return static_cast<double>(value); }
 bool is_product(const Operator& op) {
   return op.kind != OpKind::communicate && op.m > 0 && !is_attention(op.kind) && op.kind != OpKind::norm;
 }
-bool is_shared(const Operator& op) { return ((op.kind == OpKind::communicate ? op.wire : op.writes) & wire_shared) != 0; }
+bool is_shared(const Operator& op) {
+  return ((op.kind == OpKind::communicate ? op.wire : op.writes) & wire_shared) != 0;
+}
 std::string_view part_of(const Operator& op) { return op.part; }
 
 // Bytes of one kept number of a product's input.
@@ -27,7 +29,8 @@ double kept_number(const Operator& op) { return op.narrow ? input_bytes(*op.narr
 
 // The operators [first, last) behind the add of attention: a layer's second half.
 Operators second_half(Operators operators) {
-  const auto add = std::find_if(operators.begin(), operators.end(), [](const Operator& op) { return part_of(op) == "add1"; });
+  const auto add =
+      std::find_if(operators.begin(), operators.end(), [](const Operator& op) { return part_of(op) == "add1"; });
   if (add == operators.end()) return {};
   return operators.subspan(static_cast<std::size_t>(add - operators.begin()) + 1);
 }
@@ -105,13 +108,13 @@ void keep(Operator& op, double bytes) {
 
 // Runs the operators again, and keeps the input of the first product.
 void checkpoint(Operators operators, double input) {
-  bool first = true;
+  bool begun = false, kept = false;
   for (Operator& op : operators) {
-    const bool was = op.again;
     run_again(op);
-    if (first && is_product(op)) keep(op, op.kind == OpKind::route ? bytes_of(op.dtype) * input : kept_number(op) * input);
-    if (first && op.kind != OpKind::communicate && !was) op.begins_checkpoint = true, first = false;
-    if (is_product(op)) first = false;
+    if (op.kind == OpKind::communicate) continue;
+    op.begins_checkpoint = !std::exchange(begun, true);
+    if (is_product(op) && !std::exchange(kept, true))
+      keep(op, input * (op.kind == OpKind::route ? bytes_of(op.dtype) : kept_number(op)));
   }
 }
 
@@ -270,7 +273,8 @@ void add_adapters(BlockElements& elements, const Block& block, const Sharding& s
   if (lora.rank == 0) return;
   elements.frozen = elements.dense, elements.frozen_experts = elements.experts;
   if (block.kind != BlockKind::transformer) return;
-  WorkShape shape{.micro_batch = 1, .sequence = static_cast<std::int64_t>(sharding.context) * sharding.tensor * 2,
+  WorkShape shape{.micro_batch = 1,
+                  .sequence = static_cast<std::int64_t>(sharding.context) * sharding.tensor * 2,
                   .sharding = sharding};
   // Widths of a rank's Linears.
   Model model;

@@ -34,23 +34,24 @@ struct Sharding;
 struct WorkShape;
 
 enum class RecomputedModule : std::uint8_t { core_attn, mlp, moe, moe_act, layernorm, mla_up_proj, shared_experts };
-inline constexpr std::array recomputed_module_names{
-    Named{RecomputedModule::core_attn, "core_attn"},     Named{RecomputedModule::mlp, "mlp"},
-    Named{RecomputedModule::moe, "moe"},                 Named{RecomputedModule::moe_act, "moe_act"},
-    Named{RecomputedModule::layernorm, "layernorm"},     Named{RecomputedModule::mla_up_proj, "mla_up_proj"},
-    Named{RecomputedModule::shared_experts, "shared_experts"}};
+inline constexpr std::array recomputed_module_names{Named{RecomputedModule::core_attn, "core_attn"},
+                                                    Named{RecomputedModule::mlp, "mlp"},
+                                                    Named{RecomputedModule::moe, "moe"},
+                                                    Named{RecomputedModule::moe_act, "moe_act"},
+                                                    Named{RecomputedModule::layernorm, "layernorm"},
+                                                    Named{RecomputedModule::mla_up_proj, "mla_up_proj"},
+                                                    Named{RecomputedModule::shared_experts, "shared_experts"}};
 
 // attn: from a layer's first norm to the add behind attention. mlp: the same of a dense layer's second half; moe: of one
 // with experts that drop and pad. moe_router: from the second norm to the router, shared experts included.
 // moe_preprocess: what sorts rows before they travel, only with moe_router.
 enum class GraphScope : std::uint8_t { attn, mlp, moe, moe_router, moe_preprocess, full };
-inline constexpr std::array graph_scope_names{
-    Named{GraphScope::attn, "attn"},
-    Named{GraphScope::mlp, "mlp"},
-    Named{GraphScope::moe, "moe"},
-    Named{GraphScope::moe_router, "moe_router"},
-    Named{GraphScope::moe_preprocess, "moe_preprocess"},
-    Named{GraphScope::full, "full"}};
+inline constexpr std::array graph_scope_names{Named{GraphScope::attn, "attn"},
+                                              Named{GraphScope::mlp, "mlp"},
+                                              Named{GraphScope::moe, "moe"},
+                                              Named{GraphScope::moe_router, "moe_router"},
+                                              Named{GraphScope::moe_preprocess, "moe_preprocess"},
+                                              Named{GraphScope::full, "full"}};
 
 enum class LoraModule : std::uint8_t { qkv, out, up, down };
 inline constexpr std::array lora_module_names{Named{LoraModule::qkv, "qkv"}, Named{LoraModule::out, "out"},

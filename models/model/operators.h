@@ -154,12 +154,12 @@ struct Operator {
   std::optional<Format> narrow;                 // of a product's operands, where it is narrower than the dtype
 
   // What levers change (models/model/levers.h).
-  bool again = false;               // the backward pass runs the forward pass (or sends its message) once more before it
-  bool begins_checkpoint = false;   // with it, a recomputed module begins
-  double again_bytes = 0;           // what that makes, held until the module's backward is done
-  double in_graph = 0;              // share of its launches that are those of a CUDA graph
-  bool begins_graph = false;        // with it, such a graph is launched
-  int more_backward_kernels = 0;    // launches of one backward beside those of a forward and a weight gradient
+  bool again = false;              // the backward pass runs the forward pass (or sends its message) once more before it
+  bool begins_checkpoint = false;  // with it, a recomputed module begins
+  double again_bytes = 0;          // what that makes, held until the module's backward is done
+  double in_graph = 0;             // share of its launches that are those of a CUDA graph
+  bool begins_graph = false;       // with it, such a graph is launched
+  int more_backward_kernels = 0;   // launches of one backward beside those of a forward and a weight gradient
 };
 
 // The operators of blocks [first, last) of `model`, in forward order. Throws std::invalid_argument with the numbers

@@ -6,6 +6,7 @@
 #include "models/model/dtype.h"
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/language/binding.h"
+#include "scenarios/language/layer_lists.h"
 #include "scenarios/language/nearest.h"
 #include "schedules/step/action.h"
 
@@ -99,7 +100,8 @@ std::string allowed_by(const Key& key) {
     case KeyType::integers:
       return "a list of whole numbers" + range_of(key);
     case KeyType::split:
-      return "one of: " + listed(key.choices()) + "; or a list of whole numbers" + range_of(key);
+      return "one of: " + listed(key.choices()) + "; a list of whole numbers" + range_of(key) +
+             "; or a layout of stages as Et*4|(tttt|)*14tmL";
     case KeyType::words:
       return "a list of: " + listed(key.choices());
   }
@@ -212,6 +214,8 @@ constexpr Binding split_field{
     [](const Settings& settings, std::string_view path, Scenario& scenario) {
       Layout& layout = scenario.step.layout;
       layout.split_list = settings.integers(path);
+      if (const auto stages = pipeline_stages(settings.text(path)))
+        layout.split_list.assign(stages->layers.begin(), stages->layers.end());
       layout.split = layout.split_list.empty() ? value_in(split_names, settings.text(path)).value_or(SplitKind::even)
                                                : SplitKind::list;
     },
@@ -223,19 +227,19 @@ constexpr Binding split_field{
 
 // A set, written as a list of its names.
 template <const auto& names, auto... members>
-constexpr Binding words_field{
-    [](const Settings& settings, std::string_view path, Scenario& scenario) {
-      auto& set = binding::member<members...>(scenario);
-      set = {};
-      for (const std::string& word : settings.words(path))
-        if (const auto value = value_in(names, word)) set.add(*value);
-    },
-    [](const Scenario& scenario) {
-      std::string text;
-      for (const auto& each : names)
-        if (binding::member<members...>(scenario).has(each.value)) text += (text.empty() ? "" : ", ") + std::string(each.name);
-      return "[" + text + "]";
-    }};
+constexpr Binding words_field{[](const Settings& settings, std::string_view path, Scenario& scenario) {
+                                auto& set = binding::member<members...>(scenario);
+                                set = {};
+                                for (const std::string& word : settings.words(path))
+                                  if (const auto value = value_in(names, word)) set.add(*value);
+                              },
+                              [](const Scenario& scenario) {
+                                std::string text;
+                                for (const auto& each : names)
+                                  if (binding::member<members...>(scenario).has(each.value))
+                                    text += (text.empty() ? "" : ", ") + std::string(each.name);
+                                return "[" + text + "]";
+                              }};
 
 // By its name or an alias ("bf16").
 constexpr Binding dtype_field{[](const Settings& settings, std::string_view path, Scenario& scenario) {
@@ -993,7 +997,7 @@ const Key work_table[] = {
      .min = 0, .max = 3,
      .bound = field<step, layout, &Layout::zero>},
     {.path = "layout.split", .type = split,
-     .meaning = "layers per stage: even (early stages get one more), balanced (by FLOPs, head counted; by time where GPUs differ or ranks have several chunks), or a list",
+     .meaning = "layers per stage: even (early stages get one more), balanced (by FLOPs, head counted; by time where GPUs differ or ranks have several chunks), a list, or a layout as --pipeline-model-parallel-layout of Megatron-Core, Et*4|(tttt|)*14tmL",
      .fallback = "even", .min = 0, .max = 1e4, .choices = words_of<split_names>,
      .bound = split_field},
     {.path = "layout.vocab_multiple", .type = integer,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "scenarios/language/layer_lists.h"
 #include "scenarios/language/nearest.h"
 
 namespace slipway::scenarios {
@@ -207,6 +208,18 @@ std::string not_words(const Key& key, const Value& value) {
   return "";
 }
 
+// A layout names stages, so it is no word that was misspelled.
+std::string not_a_split(const Key& key, const Value& value) {
+  std::string problem = not_chosen(key, value);
+  if (problem.empty() || value.kind != Value::Kind::scalar || value.text.find('|') == std::string::npos) return problem;
+  const auto stages = pipeline_stages(value.text);
+  if (!stages) return in_words(value) + " is no layout of stages as Et*4|(tttt|)*14tmL";
+  const int last = static_cast<int>(stages->layers.size()) - 1;
+  if (stages->prediction_stage >= 0 && stages->prediction_stage != last)
+    return in_words(value) + " has multi-token prediction (m) before the last stage, which is not modelled";
+  return "";
+}
+
 // What the user of a word that is none of the choices probably meant; empty: nobody knows.
 std::string meant_by(const Key& key, const std::string& word) {
   std::string hint = key.hint != nullptr ? key.hint(word) : "";
@@ -267,7 +280,7 @@ std::string wrong_with(const Key& key, const Value& value) {
     case KeyType::integers:
       return not_whole_numbers(key, value);
     case KeyType::split:
-      return value.kind == Value::Kind::list ? not_whole_numbers(key, value) : not_chosen(key, value);
+      return value.kind == Value::Kind::list ? not_whole_numbers(key, value) : not_a_split(key, value);
     case KeyType::words:
       return not_words(key, value);
   }

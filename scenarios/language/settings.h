@@ -34,7 +34,7 @@ class Settings {
   std::string text(std::string_view path) const;
   std::vector<int> integers(std::string_view path) const;  // empty when it is not a list
   std::vector<std::string> words(std::string_view path) const;
-  int length(std::string_view path) const;                 // items of a list; 0 when absent
+  int length(std::string_view path) const;  // items of a list; 0 when absent
   // Index of the value in a choice's table entry, -1 when it has none.
   int choice(std::string_view path) const;
 

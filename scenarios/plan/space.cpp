@@ -160,7 +160,8 @@ SearchSpace search_space(const Scenario& scenario, const std::vector<std::string
   // Selective recomputation makes attention scores again, which fused kernels never keep.
   space.recompute = {Recompute::none, Recompute::full};
   if (writes_scores(scenario.step.kernels)) space.recompute.insert(space.recompute.begin() + 1, Recompute::selective);
-  if (keeps("schedule.recompute")) space.recompute = {scenario.step.recompute};
+  if (keeps("schedule.recompute") || !scenario.step.levers.recomputed.empty())
+    space.recompute = {scenario.step.recompute};
   return space;
 }
 

@@ -69,7 +69,8 @@ void read_megatron_bridge(const Cells& cells, PublishedRow& row) {
   for (const char* column : {"r_cpu_offloading_num_layers", "r_offload_modules"})
     if (!cells.empty(column))
       keys.set("schedule.offload", "[" + cells.text(column) + "]", "activations kept in the host's memory");
-  if (cells.text("phase") == "lora") keys.set("run.lora", "true", lora);
+  // Adapters of rank 16 beside the projection of queries, keys and values: src/megatron/bridge/perf_recipes/llama.
+  if (cells.text("phase") == "lora") set_lora(keys, 16, "qkv");
 
   row.superseded = cells.text("in_head") != "yes";
   row.unknown_recipe = cells.empty("recipe") || !cells.empty("recipe_differs") ||

@@ -113,8 +113,7 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
                         : op.axis == Axis::expert_tensor ? expert_tensor_of(shape.sharding)
                         : context                        ? shape.sharding.context
                                                          : shape.sharding.tensor;
-    const double launch =
-        op.in_graph > 0 ? 0 : host_seconds(WorkKind::wire_collective, members, op.axis, machine);
+    const double launch = op.in_graph > 0 ? 0 : host_seconds(WorkKind::wire_collective, members, op.axis, machine);
     const int first = op.forward == Collective::none ? 0 : 1;
     price.host_forward_s += first * launch;
     price.host_backward_s += (messages_of(op, again) - first) * launch;
@@ -756,9 +755,9 @@ StepEndSeconds split_end(Parts& parts, const Step& step, const StageCosts& costs
   end.optimizer = whole * machine.constants.fixed;
   for (int stage = 0; stage < use.placement.stages(); ++stage)
     if (use.placement.rank[stage] == q)
-      end.optimizer += overhead_of(machine) +
-                       whole * optimizer_seconds(machine, shard_of(costs.elements[stage], layout), step.dtype,
-                                                 step.optimizer.moment_dtype);
+      end.optimizer +=
+          overhead_of(machine) + whole * optimizer_seconds(machine, shard_of(costs.elements[stage], layout), step.dtype,
+                                                           step.optimizer.moment_dtype);
   if (reduces) end.data = exposed_reduction(parts, step, costs, q, Pass::weight_grad);
   return end;
 }

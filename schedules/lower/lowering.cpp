@@ -205,8 +205,7 @@ std::vector<StaticBytes> static_bytes_of(const Step& step) {
     for (int stage = 0; stage < placement.stages(); ++stage) {
       if (placement.rank[stage] != pipeline) continue;
       const BlockRange& part = stages[stage];
-      for (int block = part.first; block < part.last; ++block)
-        held += elements_of_block(step, block, one_table);
+      for (int block = part.first; block < part.last; ++block) held += elements_of_block(step, block, one_table);
     }
     result.push_back(static_bytes_of(held, step, placement.copies));
     if (!uses_kfac(step)) continue;

@@ -170,8 +170,7 @@ void add_sharded(const Stages& stages, int pipeline, MemoryParts& parts) {
   parts[MemoryPart::gradient_buckets] =
       elements_of_two_blocks(stages, pipeline, true) * bytes_of(stages.step.gradient_dtype);
   if (layout.zero == 3)
-    parts[MemoryPart::gathered_weights] =
-        elements_of_two_blocks(stages, pipeline, false) * bytes_of(stages.step.dtype);
+    parts[MemoryPart::gathered_weights] = elements_of_two_blocks(stages, pipeline, false) * bytes_of(stages.step.dtype);
 }
 
 // A tied head's table is another copy where the embedding is elsewhere.

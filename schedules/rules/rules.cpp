@@ -123,8 +123,8 @@ void recomputed_modules_are_there(const Step& step, Findings& found) {
   const auto refuse = [&](RecomputedModule module, const char* what) {
     if (!modules.has(module)) return;
     found.refuse("schedule.recompute_modules", [&] {
-      return Text{std::string(name_in(recomputed_module_names, module)) + " is a part of " + what +
-                      ", which model " + step.model->name + " does not have",
+      return Text{std::string(name_in(recomputed_module_names, module)) + " is a part of " + what + ", which model " +
+                      step.model->name + " does not have",
                   "parts of its layers", "leave it out of the list"};
     });
   };

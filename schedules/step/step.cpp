@@ -11,8 +11,8 @@ WorkShape work_shape(const Step& step) {
           .kernels = step.kernels,
           .dtype = step.dtype,
           .narrow = step.narrow,
-          .recompute_attention = step.recompute == Recompute::selective ||
-                                 step.levers.recomputed.has(RecomputedModule::core_attn),
+          .recompute_attention =
+              step.recompute == Recompute::selective || step.levers.recomputed.has(RecomputedModule::core_attn),
           .routing = step.routing,
           .levers = step.levers};
 }

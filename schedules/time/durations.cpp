@@ -76,7 +76,8 @@ double seconds_by_the_others(const TaskGraph& graph, const Work& work, const Mac
     case WorkKind::segment:
       return machine.task_overhead + operators_seconds(machine, graph.operators_run_by(work), direction_of(work.pass));
     case WorkKind::optimizer_step:
-      return machine.task_overhead + optimizer_seconds(machine, work.elements, work.dtype, graph.step.optimizer.moment_dtype) +
+      return machine.task_overhead +
+             optimizer_seconds(machine, work.elements, work.dtype, graph.step.optimizer.moment_dtype) +
              (is_first_of_its_rank(graph, work.stage) ? machine.constants.fixed : 0);
     case WorkKind::worker_norm:
     case WorkKind::grad_norm:
@@ -226,7 +227,8 @@ bool starts_block(const TaskGraph& graph, const Work& work) {
 }  // namespace
 
 double host_seconds(const TaskGraph& graph, const Work& work, int members, Axis axis, const Machine& machine) {
-  if (work.kind == WorkKind::wire_collective && graph.operators(work)[static_cast<std::size_t>(work.first_op)].in_graph > 0)
+  if (work.kind == WorkKind::wire_collective &&
+      graph.operators(work)[static_cast<std::size_t>(work.first_op)].in_graph > 0)
     return 0;
   if (work.kind != WorkKind::segment) return host_seconds(work.kind, members, axis, machine);
   if (!has_host(machine)) return 0;

@@ -1,0 +1,185 @@
+// Steps with levers (models/model/levers.h): their messages, their memory, and that their graphs keep all invariants.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "schedules/check/check.h"
+#include "schedules/lower/lowering.h"
+#include "schedules/memory/counted_memory.h"
+#include "schedules/memory/memory_timeline.h"
+#include "schedules/rules/rules.h"
+#include "schedules/time/order.h"
+
+namespace slipway::test {
+namespace {
+
+constexpr std::int64_t layers = 4;
+
+Step step_of(bool experts, int expert = 1) {
+  LlamaShape shape{layers, 64, 256, 8, 4, 512, 128};
+  if (experts) shape.experts = 8, shape.experts_per_token = 2, shape.shared_ffn = 96;
+  Step step;
+  step.model = llama(experts ? "mixture" : "dense", shape);
+  step.layout.pipeline = 2, step.layout.data = 2, step.layout.expert = expert;
+  step.layout.zero = 1;
+  step.global_batch = 8;
+  return step;
+}
+
+int messages_again(const TaskGraph& graph, Collective collective) {
+  int count = 0;
+  for (const Task& task : graph.tasks) {
+    const Work& work = graph.work(task);
+    count += work.kind == WorkKind::wire_collective && work.pass == Pass::recompute && work.collective == collective;
+  }
+  return count;
+}
+
+TaskGraph checked(const Step& step) {
+  TaskGraph graph = lower(step);
+  Durations durations(graph.tasks.size());
+  for (std::size_t id = 0; id < durations.size(); ++id) durations[id] = 1e-3;
+  set_global_order(graph, durations);
+  const std::vector<Violation> violations = check_graph(graph);
+  EXPECT_TRUE(violations.empty()) << step.schedule << ": " << describe(graph, violations.front());
+  return graph;
+}
+
+// Rows travel there and back once more for each layer and micro-batch, in each of the two expert groups' columns.
+TEST(LeveredSteps, SendTheMessagesOfRecomputedExpertsAgain) {
+  Step step = step_of(true, 2);
+  EXPECT_EQ(messages_again(checked(step), Collective::all_to_all), 0);
+  step.levers.recomputed = set_of(RecomputedModule::moe);
+  const int per_replica = static_cast<int>(step.global_batch) / step.layout.data;
+  EXPECT_EQ(messages_again(checked(step), Collective::all_to_all), 2 * layers * per_replica);
+  step.levers.recomputed = set_of(RecomputedModule::moe_act, RecomputedModule::layernorm);
+  EXPECT_EQ(messages_again(checked(step), Collective::all_to_all), 0) << "no message is inside these";
+}
+
+// With sequence parallelism an MLP's input is gathered and its result scattered once more.
+TEST(LeveredSteps, GatherAndScatterForARecomputedMlpAgain) {
+  Step step = step_of(false);
+  step.layout.tensor = 2, step.layout.sequence_parallel = true;
+  step.levers.recomputed = set_of(RecomputedModule::mlp);
+  const TaskGraph graph = checked(step);
+  const int each = static_cast<int>(layers * step.global_batch);  // 4 micro-batches on each of 2 replicas
+  EXPECT_EQ(messages_again(graph, Collective::all_gather), each);
+  EXPECT_EQ(messages_again(graph, Collective::reduce_scatter), each);
+}
+
+TEST(LeveredSteps, KeepAllInvariantsUnderEverySchedule) {
+  for (const Schedule& schedule : all_schedules()) {
+    Step step = step_of(true, 2);
+    step.schedule = schedule.name;
+    step.layout.chunks = schedule.refuse({2, 1, 4, 1, schedule.copies, 0}) ? 2 : 1;
+    step.levers.recomputed = set_of(RecomputedModule::moe, RecomputedModule::layernorm, RecomputedModule::core_attn);
+    if (!legal(step)) continue;
+    checked(step);
+    step.levers = {};
+    step.levers.lora.rank = 4;
+    checked(step);
+  }
+}
+
+double activations(const Step& step) { return activation_bytes(counted_memory(step)[0].parts); }
+
+// The first rank of 1F1B on two ranks holds two micro-batches of its two layers. Of one layer, what was made again is
+// there while its backward pass runs.
+TEST(LeveredSteps, CountWhatModulesMakeAgainForOneLayerAtATime) {
+  Step step = step_of(false);
+  const double kept = activations(step);
+  step.levers.recomputed = set_of(RecomputedModule::mlp);
+  const double mlp = 8.0 * 128 * 256;
+  EXPECT_DOUBLE_EQ(kept - activations(step), 2 * 2 * mlp - mlp);
+}
+
+TEST(LeveredSteps, ShowWhatIsMadeAgainOnTheTimelineOfBuffers) {
+  Step step = step_of(false);
+  step.layout.pipeline = 1, step.layout.data = 1;
+  step.global_batch = 1;
+  const auto peak = [&] {
+    TaskGraph graph = checked(step);
+    Durations durations(graph.tasks.size());
+    for (std::size_t id = 0; id < durations.size(); ++id) durations[id] = 1e-3;
+    return memory_timeline(graph, replay(graph, durations))[0].activations_peak;
+  };
+  const double whole = peak();
+  step.levers.recomputed = set_of(RecomputedModule::mlp);
+  const double saved = whole - peak();
+  const double mlp = 8.0 * 128 * 256;
+  EXPECT_LE(saved, layers * mlp);
+  EXPECT_GT(saved, 0);
+}
+
+// Adapters alone have gradients and moments: 2 + 4 + 12 bytes each beside 2 bytes of a frozen weight.
+TEST(LeveredSteps, HoldGradientsAndMomentsOfAdaptersAlone) {
+  Step step = step_of(false);
+  step.layout.pipeline = 1, step.layout.data = 1, step.layout.zero = 0;
+  step.levers.lora.rank = 4;
+  constexpr std::int64_t adapters = layers * 4 * ((64 + 128) + (64 + 64) + (64 + 512) + (256 + 64));
+  const StaticBytes bytes = static_bytes_of(step)[0];
+  EXPECT_EQ(bytes.weights, 2.0 * static_cast<double>(parameter_count(step.model) + adapters));
+  EXPECT_EQ(bytes.gradients, 4.0 * adapters);
+  EXPECT_EQ(bytes.optimizer, 12.0 * adapters);
+  step.optimizer.moment_dtype = Dtype::bfloat16;
+  EXPECT_EQ(static_bytes_of(step)[0].optimizer, 8.0 * adapters) << "a copy of 4 bytes, two moments of 2";
+}
+
+TEST(LeveredSteps, ReduceAndUpdateAdaptersAlone) {
+  Step step = step_of(false);
+  step.layout.pipeline = 1, step.layout.zero = 0;
+  step.levers.lora.rank = 4;
+  const TaskGraph graph = checked(step);
+  constexpr double adapters = layers * 4 * ((64 + 128) + (64 + 64) + (64 + 512) + (256 + 64));
+  double reduced = 0, updated = 0;
+  for (const Task& task : graph.tasks) {
+    const Work& work = graph.work(task);
+    if (work.kind == WorkKind::grad_reduce) reduced += work.bytes;
+    if (work.kind == WorkKind::optimizer_step && task.rank == 0) updated += work.elements;
+  }
+  EXPECT_EQ(reduced, 4 * adapters);
+  EXPECT_EQ(updated, adapters);
+}
+
+std::set<std::string> refused_keys(const Step& step) {
+  std::set<std::string> keys;
+  for (const Refusal& refusal : refusals(step)) keys.insert(refusal.key);
+  return keys;
+}
+
+TEST(LeverRules, RefuseWhatIsNotThereAndWhatContradicts) {
+  const std::set<std::string> modules{"schedule.recompute_modules"}, graphs{"schedule.cuda_graphs"};
+  Step step = step_of(false);
+  step.levers.recomputed = set_of(RecomputedModule::moe_act);
+  EXPECT_EQ(refused_keys(step), modules);
+  step.levers.recomputed = set_of(RecomputedModule::mla_up_proj);
+  EXPECT_EQ(refused_keys(step), modules);
+  step.levers.recomputed = set_of(RecomputedModule::mlp);
+  EXPECT_TRUE(legal(step));
+  step.recompute = Recompute::full;
+  EXPECT_EQ(refused_keys(step), modules);
+
+  step = step_of(true);
+  step.levers.graphs = set_of(GraphScope::moe_preprocess);
+  EXPECT_EQ(refused_keys(step), graphs);
+  step.levers.graphs = set_of(GraphScope::full, GraphScope::attn);
+  EXPECT_EQ(refused_keys(step), graphs);
+  step.levers.graphs = set_of(GraphScope::moe);
+  EXPECT_EQ(refused_keys(step), graphs) << "experts take any number of rows";
+  step.routing.capacity = 1;
+  EXPECT_TRUE(legal(step));
+
+  step = step_of(false);
+  step.levers.lora.rank = 8;
+  step.levers.lora.modules = {};
+  EXPECT_EQ(refused_keys(step), std::set<std::string>{"run.lora.modules"});
+  step = step_of(false);
+  step.dtype = Dtype::float32;
+  step.optimizer.moment_dtype = Dtype::bfloat16;
+  EXPECT_EQ(refused_keys(step), std::set<std::string>{"run.optimizer.moment_dtype"});
+}
+
+}  // namespace
+}  // namespace slipway::test
