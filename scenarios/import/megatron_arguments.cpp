@@ -632,7 +632,8 @@ void compose_recomputation(Import& import) {
     import.refuse("recompute-method", "it contradicts --recompute-granularity " + granularity + "; allowed: with full",
                   "remove one of the two");
   if (granularity != "selective") return;
-  const std::string modules = import.text("recompute-modules", "core_attn");
+  if (!import.given("recompute-modules")) return import.set("schedule.recompute", "selective", "recompute-granularity");
+  const std::string modules = import.text("recompute-modules");
   import.set("schedule.recompute_modules", modules, "recompute-modules");
 }
 

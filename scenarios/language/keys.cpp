@@ -101,7 +101,7 @@ std::string allowed_by(const Key& key) {
       return "a list of whole numbers" + range_of(key);
     case KeyType::split:
       return "one of: " + listed(key.choices()) + "; a list of whole numbers" + range_of(key) +
-             "; or a layout of stages as Et*4|(tttt|)*14tmL";
+             "; or a layout of stages (E, t, m, L)";
     case KeyType::words:
       return "a list of: " + listed(key.choices());
   }
@@ -997,7 +997,7 @@ const Key work_table[] = {
      .min = 0, .max = 3,
      .bound = field<step, layout, &Layout::zero>},
     {.path = "layout.split", .type = split,
-     .meaning = "layers per stage: even (early stages get one more), balanced (by FLOPs, head counted; by time where GPUs differ or ranks have several chunks), a list, or a layout as --pipeline-model-parallel-layout of Megatron-Core, Et*4|(tttt|)*14tmL",
+     .meaning = "layers per stage: even (early stages get one more), balanced (by FLOPs, head counted; by time where GPUs differ or ranks have several chunks), a list, or the layout of --pipeline-model-parallel-layout of Megatron-Core",
      .fallback = "even", .min = 0, .max = 1e4, .choices = words_of<split_names>,
      .bound = split_field},
     {.path = "layout.vocab_multiple", .type = integer,

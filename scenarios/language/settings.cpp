@@ -100,8 +100,10 @@ std::vector<int> Settings::integers(std::string_view path) const {
 
 std::vector<std::string> Settings::words(std::string_view path) const {
   std::vector<std::string> words;
-  if (const Value* value = find(path))
-    for (const Value& item : value->items) words.push_back(item.text);
+  const Value* value = find(path);
+  if (value == nullptr) return words;
+  if (value->kind == Value::Kind::scalar) return {value->text};
+  for (const Value& item : value->items) words.push_back(item.text);
   return words;
 }
 
@@ -202,6 +204,7 @@ std::string not_chosen(const Key& key, const Value& value) {
 }
 
 std::string not_words(const Key& key, const Value& value) {
+  if (value.kind == Value::Kind::scalar) return not_chosen(key, value);  // a list of one
   if (value.kind != Value::Kind::list) return in_words(value) + " is not a list";
   for (const Value& item : value.items)
     if (std::string problem = not_chosen(key, item); !problem.empty()) return problem;

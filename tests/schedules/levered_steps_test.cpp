@@ -127,6 +127,26 @@ TEST(LeveredSteps, HoldGradientsAndMomentsOfAdaptersAlone) {
   EXPECT_EQ(static_bytes_of(step)[0].optimizer, 8.0 * adapters) << "a copy of 4 bytes, two moments of 2";
 }
 
+// Norms and tied tables are frozen: nothing of theirs is summed over tensor ranks or between the first and last stage.
+TEST(LeveredSteps, SumNoGradientsOfFrozenWeights) {
+  Step step = step_of(false);
+  Model tied = *step.model;
+  tied.runs.back().block.tied = true;
+  step.model = tied;
+  step.layout.tensor = 2, step.layout.sequence_parallel = true;
+  const auto sums = [&] {
+    int count = 0;
+    for (const TaskGraph graph = checked(step); const Task& task : graph.tasks) {
+      const WorkKind kind = graph.work(task).kind;
+      count += kind == WorkKind::norm_grad_reduce || kind == WorkKind::tied_grad_reduce;
+    }
+    return count;
+  };
+  EXPECT_GT(sums(), 0);
+  step.levers.lora.rank = 4;
+  EXPECT_EQ(sums(), 0);
+}
+
 TEST(LeveredSteps, ReduceAndUpdateAdaptersAlone) {
   Step step = step_of(false);
   step.layout.pipeline = 1, step.layout.zero = 0;
