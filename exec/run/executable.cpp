@@ -52,6 +52,9 @@ std::vector<Refusal> not_executable(const Step& step, const Run& run, bool batch
   if (!step.levers.graphs.empty())
     refusals.push_back({"schedule.cuda_graphs", "the executor records segments, not modules", "[]",
                         "leave it out; execute --cuda-graphs records segments"});
+  if (!step.levers.offloaded.empty())
+    refusals.push_back({"schedule.offload", "the executor keeps everything on its device", "[]",
+                        "leave it out; it is for predictions"});
   if (step.levers.lora.rank > 0)
     refusals.push_back(
         {"run.lora.rank", "the executor trains all weights", "0", "leave it out; it is for predictions"});

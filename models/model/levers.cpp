@@ -225,6 +225,33 @@ class Recomputation {
   double hidden_;  // numbers of a layer's input
 };
 
+// Offloaded inputs.
+
+void offload(Operator& op, double bytes) {
+  const double moved = std::min(op.saved_bytes, bytes);
+  op.saved_bytes -= moved;
+  op.offloaded_bytes += moved;
+}
+
+void offload(Operators operators, const SetOf<OffloadedInput>& inputs) {
+  const auto when = [&](OffloadedInput input, Operator& op) {
+    if (inputs.has(input)) offload(op, op.saved_bytes);
+  };
+  for (std::size_t i = 0; i < operators.size(); ++i) {
+    Operator& op = operators[i];
+    if (part_of(op) == "norm1") when(OffloadedInput::attn_norm, op);
+    if (part_of(op) == "norm2") when(OffloadedInput::mlp_norm, op);
+    if (op.kind == OpKind::qkv) when(OffloadedInput::qkv_linear, op);
+    if (is_attention(op.kind)) when(OffloadedInput::core_attn, op);
+    if (op.kind == OpKind::out_projection) when(OffloadedInput::attn_proj, op);
+    if (op.kind == OpKind::up && op.experts > 0) when(OffloadedInput::expert_fc1, op);
+    // Its input is gate and up; silu(gate) stays.
+    const bool of_experts = op.kind == OpKind::activation && i > 0 && operators[i - 1].experts > 0;
+    if (of_experts && inputs.has(OffloadedInput::moe_act))
+      offload(op, bytes_of(op.dtype) * real(operators[i - 1].m) * real(operators[i - 1].n));
+  }
+}
+
 // CUDA graphs.
 
 void capture(Operators operators) {
@@ -266,6 +293,7 @@ void apply_levers(std::span<Operator> operators, const Block& block, const WorkS
   }
   if (block.kind != BlockKind::transformer) return;
   if (!levers.recomputed.empty()) Recomputation(operators, block, shape).run();
+  if (!levers.offloaded.empty()) offload(operators, levers.offloaded);
   if (!levers.graphs.empty()) capture(operators, block, levers.graphs);
 }
 

@@ -13,6 +13,7 @@
 //
 //   graphs               modules whose kernels one launch of a CUDA graph starts (--cuda-graph-scope, later
 //                        --cuda-graph-modules); with `full` all of a step is one
+//   offloaded inputs     Megatron-Core's --offload-modules: the input of a module is kept in the host's memory, by a copy lane
 //   LoRA                 Linears have frozen weights and two narrow matrices beside them (Hu et al. 2021)
 //
 // Sources: megatron/training/arguments.py of NVIDIA/Megatron-LM@001b00c (help of --recompute-modules), and the user guide's
@@ -74,6 +75,24 @@ constexpr SetOf<Enum> set_of(Enum first, More... more) {
   return set;
 }
 
+// Inputs that are kept in the host's memory. layer_inputs: those of whole layers that are recomputed (torchtune's and
+// prime-rl's activation offloading); the others are Megatron-Core's modules.
+enum class OffloadedInput : std::uint8_t {
+  attn_norm,
+  qkv_linear,
+  core_attn,
+  attn_proj,
+  mlp_norm,
+  expert_fc1,
+  moe_act,
+  layer_inputs
+};
+inline constexpr std::array offloaded_input_names{
+    Named{OffloadedInput::attn_norm, "attn_norm"}, Named{OffloadedInput::qkv_linear, "qkv_linear"},
+    Named{OffloadedInput::core_attn, "core_attn"}, Named{OffloadedInput::attn_proj, "attn_proj"},
+    Named{OffloadedInput::mlp_norm, "mlp_norm"},   Named{OffloadedInput::expert_fc1, "expert_fc1"},
+    Named{OffloadedInput::moe_act, "moe_act"},     Named{OffloadedInput::layer_inputs, "layer_inputs"}};
+
 struct Lora {
   int rank = 0;  // 0: none, all weights are trained
   SetOf<LoraModule> modules = set_of(LoraModule::qkv, LoraModule::out, LoraModule::up, LoraModule::down);
@@ -83,6 +102,7 @@ struct Lora {
 struct Levers {
   SetOf<RecomputedModule> recomputed = {};
   SetOf<GraphScope> graphs = {};
+  SetOf<OffloadedInput> offloaded = {};
   Lora lora = {};
   bool operator==(const Levers&) const = default;
 };

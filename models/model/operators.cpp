@@ -372,6 +372,8 @@ const char* name_of(Axis axis) {
       return "expert_tensor";
     case Axis::expert_data:
       return "expert_data";
+    case Axis::host:
+      return "host";
   }
   return "unknown";
 }

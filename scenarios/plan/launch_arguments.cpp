@@ -304,6 +304,11 @@ void megatron_levers(const Scenario& s, LaunchArguments& launch) {
   else if (!levers.graphs.empty())
     list.push_back("--cuda-graph-impl transformer_engine --cuda-graph-modules" +
                    words_in<graph_scope_names>(levers.graphs));
+  if (levers.offloaded.has(OffloadedInput::layer_inputs))
+    launch.refused.emplace_back("schedule.offload layer_inputs: Megatron-LM offloads inputs of modules");
+  else if (!levers.offloaded.empty())
+    list.push_back("--fine-grained-activation-offloading --offload-modules" +
+                   words_in<offloaded_input_names>(levers.offloaded));
   if (const Dtype moments = s.step.optimizer.moment_dtype; moments != Dtype::float32) {
     const std::string word = moments == Dtype::bfloat16 ? "bf16" : "fp16";
     list.push_back("--use-precision-aware-optimizer --exp-avg-dtype " + word + " --exp-avg-sq-dtype " + word);

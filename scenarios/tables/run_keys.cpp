@@ -74,6 +74,10 @@ void RunKeys::set(const std::string& key, const std::string& value, std::string_
         return refuse(effect.empty() ? key + ": " + value : std::string(effect));
   }
   values_[key] = value;
+  if (known->type != KeyType::words) return;
+  std::string list;
+  for (const std::string& item : items_of(value)) list += (list.empty() ? "" : ", ") + item;
+  values_[key] = "[" + list + "]";
 }
 
 void RunKeys::set(const std::string& key, std::int64_t value, std::string_view effect) {

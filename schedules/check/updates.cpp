@@ -100,6 +100,7 @@ class UpdateCheck {
         state(graph_.tasks[id].rank, work.block, work.experts).worker_norms.push_back(id);
         return;
       case WorkKind::transfer:
+      case WorkKind::host_copy:
       case WorkKind::wire_collective:
       case WorkKind::precondition:
       case WorkKind::bubble_work:

@@ -94,6 +94,7 @@ std::string kind_of(const TaskGraph& graph, TaskId id) {
     case TaskKind::transfer:
       return "transfer";
     case TaskKind::collective:
+      if (work.kind == WorkKind::host_copy) return work.pass == Pass::forward ? "offload" : "reload";
       return name_of(work.collective);
     case TaskKind::optimizer:
       return "optimizer";

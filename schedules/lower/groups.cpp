@@ -141,6 +141,12 @@ int Groups::pipeline_pair(int sender, int receiver, bool forward) {
   return at->second;
 }
 
+int Groups::host_lane(int rank, bool to_host) {
+  const auto [at, is_new] = host_lanes_.try_emplace({rank, to_host}, static_cast<int>(communicators_.size()));
+  if (is_new) communicators_.push_back({to_host ? "to_host" : "from_host", Axis::host, {rank}});
+  return at->second;
+}
+
 GroupNumbers::GroupNumbers(const TaskGraph& represented) {
   const Layout& layout = represented.step.layout;
   std::vector<Communicator> all;
@@ -148,6 +154,10 @@ GroupNumbers::GroupNumbers(const TaskGraph& represented) {
   const int members = rank_count(layout) / layout.pipeline;
   for (const Communicator& pair :
        represented.communicators) {  // all members of a pipeline rank use theirs first at once
+    if (pair.axis == Axis::host) {
+      const int first = pair.ranks[0] / members * members;
+      for (int member = 0; member < members; ++member) groups.host_lane(first + member, pair.name == "to_host");
+    }
     if (pair.axis != Axis::pipeline) continue;
     const int sender = pair.ranks[0] / members * members, receiver = pair.ranks[1] / members * members;
     const bool forward = pair.name.starts_with("pp.forward");

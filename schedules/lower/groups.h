@@ -51,6 +51,8 @@ class Groups {
   int world() const { return world_; }
   // Created on first use. `forward` = activations, else gradients.
   int pipeline_pair(int sender, int receiver, bool forward);
+  // The copy lane of a rank to its host, or from it. Created on first use.
+  int host_lane(int rank, bool to_host);
 
  private:
   int per_pipeline_rank() const { return member_count(layout_); }
@@ -73,6 +75,7 @@ class Groups {
   std::vector<int> embedding_;
   int world_ = none;
   std::map<std::tuple<int, int, bool>, int> pairs_;
+  std::map<std::pair<int, bool>, int> host_lanes_;
 };
 
 // Maps the communicators of a graph of representative ranks to their numbers in the graph of all ranks. A trace repeats

@@ -227,6 +227,7 @@ TaskGraph lower(const Step& step, const Representatives& representatives) {
   place_compute_order(state);
   limit_ring_prefetch(state);
   limit_gather_prefetch(state);
+  limit_host_copies(state);
   if (step.blocking_transfers) wait_for_transfers(state);
   lower_step_end(state);
   state.builder.close();

@@ -27,6 +27,7 @@ struct Passage {
   std::vector<BufferId> exit_gradient;   // [k] residual gradient that arrives from the stage after
   std::vector<BufferId> block_entry;     // [segment·K + k] residual at a recomputed block's start
   std::vector<BufferId> saved;           // [segment·K + k]
+  std::vector<BufferId> on_host;         // [segment·K + k] of what is kept in the host's memory
   std::vector<BufferId> shard;           // [segment·K + k] of an input that is gathered again for the weight gradient
   std::vector<BufferId> saved_weight;    // [segment·K + k] between input_grad and weight_grad
   std::vector<BufferId> cache;           // [segment·K + k] keys and values up to this slice, for the next
@@ -119,6 +120,7 @@ Work worker_norm_work(const LoweringState& state, int stage, int bucket);
 
 // ZeRO 3: a gather waits for the compute task two before its first reader; control edges only.
 void limit_weight_prefetch(LoweringState& state);
+void limit_host_copies(LoweringState& state);
 
 // ZeRO 2, 3: a block's gradient begins when the reduction of the one two before it is done; control edges only.
 void limit_unreduced_gradients(LoweringState& state);

@@ -79,11 +79,13 @@ MemoryParts of_block(std::span<const Operator> operators, const Stages& stages) 
   return parts;
 }
 
-// Bytes that recomputed modules of a block make again, which are there during its backward pass.
+// Bytes of a block that are there during its backward pass alone: what recomputed modules make again, and what comes back
+// from the host's memory.
 MemoryParts made_again(std::span<const Operator> operators, const Stages& stages) {
   MemoryParts parts;
+  constexpr int copies = 2;  // of a layer that is on its way, and of the one at work
   for (Operator op : operators) {
-    op.saved_bytes = op.again_bytes;
+    op.saved_bytes = op.again_bytes + copies * op.offloaded_bytes;
     add_kept(op, stages.blocks[op.block], stages.shape, parts);
   }
   return parts;
@@ -125,7 +127,8 @@ Kept kept_of(const Stages& of) {
         parts += own;
         continue;
       }
-      parts[MemoryPart::layer_inputs] += residual;
+      const bool on_host = stages.step.levers.offloaded.has(OffloadedInput::layer_inputs);
+      parts[MemoryPart::layer_inputs] += on_host ? 0 : residual;
       if (sum(own) > sum(at_work)) at_work = own;
     }
     kept.parts.push_back(parts);

@@ -148,6 +148,32 @@ void graphs_have_fixed_shapes(const Step& step, Findings& found) {
            "set run.expert_capacity, or capture moe_router and moe_preprocess");
 }
 
+void inputs_are_offloaded_once(const Step& step, Findings& found) {
+  const auto& inputs = step.levers.offloaded;
+  const bool layers = inputs.has(OffloadedInput::layer_inputs), full = step.recompute == Recompute::full;
+  const auto refuse = [&](const char* problem, const char* remedy) {
+    found.refuse("schedule.offload", [&] { return Text{problem, "what the backward pass reads", remedy}; });
+  };
+  if (layers && !full)
+    return refuse("layer_inputs are what whole recomputed layers keep", "set schedule.recompute to full");
+  if (!inputs.empty() && full && inputs != set_of(OffloadedInput::layer_inputs))
+    return refuse("a layer that is recomputed keeps nothing but its input", "offload layer_inputs alone");
+  if (!has_experts(step.model) && (inputs.has(OffloadedInput::expert_fc1) || inputs.has(OffloadedInput::moe_act)))
+    refuse("the model has no experts", "leave expert_fc1 and moe_act out");
+}
+
+void offload_has_a_link(const Step& step, const Cluster& cluster, Findings& found) {
+  if (step.levers.offloaded.empty()) return;
+  for (const NodeGroup& group : cluster.groups) {
+    if (group.machine.host_to_device.bandwidth > 0 && group.machine.device_to_host.bandwidth > 0) continue;
+    return found.refuse("schedule.offload", [&] {
+      return Text{"the profile of " + group.machine.name + " has no host_to_device and device_to_host bandwidth",
+                  "machines whose link to the host is known",
+                  "leave it out, or give the profile both links with their source (`slipway calibrate` measures them)"};
+    });
+  }
+}
+
 void adapters_are_trained_by_adamw(const Step& step, Findings& found) {
   if (step.levers.lora.rank == 0) return;
   if (uses_kfac(step))
@@ -722,6 +748,8 @@ const std::vector<Rule>& book() {
       {{"schedule.recompute_modules", recompute}, recomputed_modules_stand_alone},
       {{model, "schedule.recompute_modules"}, recomputed_modules_are_there},
       {{"schedule.cuda_graphs", "run.expert_capacity"}, graphs_have_fixed_shapes},
+      {{model, "schedule.offload", recompute}, inputs_are_offloaded_once},
+      {{"schedule.offload"}, nullptr, offload_has_a_link},
       {{"run.lora.rank", "run.lora.modules", optimizer}, adapters_are_trained_by_adamw},
       {{"run.optimizer.moment_dtype", dtype, optimizer}, narrow_moments_stand_beside_a_copy},
       {{"layout.placement"}, nullptr, placement_names_every_node},

@@ -103,7 +103,7 @@ double message_seconds(const Work& work, int members, double latency, double ban
 }
 
 double message_seconds(const Work& work, int members, const LinkPath& path) {
-  if (work.kind == WorkKind::transfer)
+  if (work.kind == WorkKind::transfer || work.kind == WorkKind::host_copy)
     return whole_of(path) * (path.start + path.latency + work.bytes / path.bandwidth);
   const double messages = messages_for(work, path);
   return whole_of(path) * messages * collective_seconds(path, work.collective, members, work.bytes / messages);
@@ -121,7 +121,7 @@ double seconds_before(const Work& work, const Communicator& communicator, const 
   return seconds;
 }
 
-static_assert(static_cast<std::size_t>(Axis::expert_data) + 1 == message_axes);
+static_assert(static_cast<std::size_t>(Axis::host) + 1 == message_axes);
 
 namespace {
 

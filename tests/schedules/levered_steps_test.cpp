@@ -10,7 +10,10 @@
 #include "schedules/memory/counted_memory.h"
 #include "schedules/memory/memory_timeline.h"
 #include "schedules/rules/rules.h"
+#include "schedules/time/durations.h"
 #include "schedules/time/order.h"
+#include "sim/simulate.h"
+#include "tests/support/round_gpu.h"
 
 namespace slipway::test {
 namespace {
@@ -111,6 +114,82 @@ TEST(LeveredSteps, ShowWhatIsMadeAgainOnTheTimelineOfBuffers) {
   const double mlp = 8.0 * 128 * 256;
   EXPECT_LE(saved, layers * mlp);
   EXPECT_GT(saved, 0);
+}
+
+// What each layer's two norms read, there and back for each micro-batch: 2 bytes each of 128 × 64 numbers.
+TEST(LeveredSteps, CopyOffloadedInputsThereAndBack) {
+  Step step = step_of(false);
+  step.levers.offloaded = set_of(OffloadedInput::attn_norm, OffloadedInput::mlp_norm);
+  const auto copied = [](const TaskGraph& graph, Pass pass) {
+    double bytes = 0;
+    for (const Task& task : graph.tasks) {
+      const Work& work = graph.work(task);
+      if (work.kind == WorkKind::host_copy && work.pass == pass) bytes += work.bytes;
+    }
+    return bytes;
+  };
+  const double all = 2 * 2.0 * 128 * 64 * layers * static_cast<double>(step.global_batch);
+  EXPECT_EQ(copied(checked(step), Pass::forward), all);
+  EXPECT_EQ(copied(checked(step), Pass::backward), all);
+  step.levers = {};
+  step.levers.offloaded = set_of(OffloadedInput::layer_inputs);
+  step.recompute = Recompute::full;
+  EXPECT_EQ(copied(checked(step), Pass::forward), all / 2);
+  EXPECT_EQ(copied(checked(step), Pass::backward), all / 2);
+}
+
+// The norms' inputs are not kept, but for those of one layer at work and one on its way.
+TEST(LeveredSteps, HoldOffloadedInputsOfTwoLayersAlone) {
+  Step step = step_of(false);
+  const double kept = activations(step);
+  step.levers.offloaded = set_of(OffloadedInput::attn_norm, OffloadedInput::mlp_norm);
+  const double norms = 2 * 2.0 * 128 * 64;
+  EXPECT_DOUBLE_EQ(kept - activations(step), 2 * 2 * norms - 2 * norms);
+}
+
+TEST(LeverRules, RefuseOffloadWithoutALinkToTheHost) {
+  Step step = step_of(false);
+  step.levers.offloaded = set_of(OffloadedInput::core_attn);
+  Cluster cluster;
+  cluster.groups = {{round_gpu(), 1, 4}};
+  cluster.fabrics = default_fabrics(cluster.groups);
+  const std::vector<Refusal> found = refusals(step, cluster);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].key, "schedule.offload");
+  Machine& machine = cluster.groups[0].machine;
+  machine.host_to_device.bandwidth = machine.device_to_host.bandwidth = 1e9;
+  EXPECT_TRUE(refusals(step, cluster).empty());
+}
+
+// A copy takes its bytes over the link. Where that is longer than a layer's compute, copies decide the forward pass.
+TEST(LeveredSteps, WaitForASlowLinkToTheHost) {
+  Step step = step_of(false);
+  step.layout.pipeline = 1, step.layout.data = 1;
+  step.global_batch = 1;
+  step.levers.offloaded = set_of(OffloadedInput::layer_inputs);
+  step.recompute = Recompute::full;
+  Cluster cluster;
+  cluster.groups = {{round_gpu(), 1, 1}};
+  cluster.fabrics = default_fabrics(cluster.groups);
+  Machine& machine = cluster.groups[0].machine;
+  const auto step_s = [&](double bandwidth) {
+    machine.host_to_device.bandwidth = machine.device_to_host.bandwidth = bandwidth;
+    TaskGraph graph = lower(step);
+    const Durations durations = order_and_price(graph, cluster);
+    const Timeline replayed = replay(graph, durations);
+    const Timeline simulated = sim::simulate(graph, cluster, durations, {}).timeline;
+    double end = 0, simulated_end = 0;
+    for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+      end = std::max(end, replayed.end[id]);
+      simulated_end = std::max(simulated_end, simulated.end[id]);
+    }
+    EXPECT_NEAR(end, simulated_end, 1e-9 * end);
+    return end;
+  };
+  const double input = 2.0 * 128 * 64, slow = 1e3;  // 16 s a copy
+  EXPECT_GT(step_s(slow), 2 * layers * input / slow);
+  EXPECT_LT(step_s(slow), 2 * layers * input / slow * 1.01);
+  EXPECT_LT(step_s(1e12), 1);
 }
 
 // Adapters alone have gradients and moments: 2 + 4 + 12 bytes each beside 2 bytes of a frozen weight.
