@@ -34,7 +34,11 @@ Operators second_half(Operators operators) {
   if (add == operators.end()) return {};
   return operators.subspan(static_cast<std::size_t>(add - operators.begin()) + 1);
 }
-Operators first_half(Operators operators) { return operators.first(operators.size() - second_half(operators).size()); }
+// Empty where the block has no layer.
+Operators first_half(Operators operators) {
+  const std::size_t rest = second_half(operators).size();
+  return rest > 0 ? operators.first(operators.size() - rest) : Operators();
+}
 
 // LoRA: y = x·Wᵀ + (x·Aᵀ)·Bᵀ with W frozen. A and B are so narrow that memory bounds their products: forward x is read
 // and x·Aᵀ written, that read and the result written, and both results added (2 read, 1 written). Backward the output's
@@ -203,7 +207,8 @@ class Recomputation {
   void norms() {
     const Operator* norm = nullptr;
     for (Operator& op : operators_) {
-      if (op.kind == OpKind::norm && (op.writes & wire_residual) == 0) {
+      const bool of_layer = part_of(op) == "norm1" || part_of(op) == "norm2";
+      if (of_layer && (op.writes & wire_residual) == 0) {
         if (!op.again) {
           const double input = std::min(op.saved_bytes, bytes_of(op.dtype) * hidden_);
           op.again_bytes += op.saved_bytes - input;
@@ -285,13 +290,31 @@ void capture(Operators operators, const Block& block, const SetOf<GraphScope>& s
 
 }  // namespace
 
+bool has_module(const Block& block, RecomputedModule module) {
+  switch (module) {
+    case RecomputedModule::mlp:
+      return block.experts == 0;
+    case RecomputedModule::moe:
+    case RecomputedModule::moe_act:
+      return block.experts > 0;
+    case RecomputedModule::shared_experts:
+      return block.shared_ffn > 0;
+    case RecomputedModule::layernorm:
+      return !block.post_norm;
+    case RecomputedModule::mla_up_proj:
+      return false;  // no block has latent attention
+    case RecomputedModule::core_attn:
+      break;
+  }
+  return true;
+}
+
 void apply_levers(std::span<Operator> operators, const Block& block, const WorkShape& shape) {
   const Levers& levers = shape.levers;
   if (levers.lora.rank > 0) {
     const Adapters adapters(block, shape);
     for (Operator& op : operators) adapters.apply(op);
   }
-  if (block.kind != BlockKind::transformer) return;
   if (!levers.recomputed.empty()) Recomputation(operators, block, shape).run();
   if (!levers.offloaded.empty()) offload(operators, levers.offloaded);
   if (!levers.graphs.empty()) capture(operators, block, levers.graphs);

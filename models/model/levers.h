@@ -107,6 +107,9 @@ struct Levers {
   bool operator==(const Levers&) const = default;
 };
 
+// Whether a layer of this block has the module; where it has not, recomputing it does nothing.
+bool has_module(const Block& block, RecomputedModule module);
+
 // Launches with which a checkpoint takes and sets the generators' states, beside those of its kernels
 // (schedules/time/durations.cpp: host_seconds_of_checkpoint).
 constexpr int checkpoint_states = 4;

@@ -103,12 +103,6 @@ void overlap_cuts_gathers_of_sequence_parallelism(const Step& step, Findings& fo
 
 // Levers (models/model/levers.h).
 
-bool has_layer(const Model& model, bool (*wanted)(const Block&)) {
-  return std::any_of(model.runs.begin(), model.runs.end(), [&](const BlockRun& run) {
-    return run.block.kind == BlockKind::transformer && wanted(run.block);
-  });
-}
-
 void recomputed_modules_stand_alone(const Step& step, Findings& found) {
   if (step.levers.recomputed.empty() || step.recompute == Recompute::none) return;
   found.refuse("schedule.recompute_modules", [&] {
@@ -120,18 +114,22 @@ void recomputed_modules_stand_alone(const Step& step, Findings& found) {
 void recomputed_modules_are_there(const Step& step, Findings& found) {
   const auto& modules = step.levers.recomputed;
   if (modules.empty()) return;
-  const auto refuse = [&](RecomputedModule module, const char* what) {
-    if (!modules.has(module)) return;
+  // Without shared experts or plain MLPs, these two do nothing, and recipes name them all the same.
+  for (const auto& [module, what] : {std::pair{RecomputedModule::moe_act, "experts"},
+                                     {RecomputedModule::moe, "experts"},
+                                     {RecomputedModule::layernorm, "layers with norms before attention and MLP"},
+                                     {RecomputedModule::mla_up_proj, "latent attention"}}) {
+    const auto has = [&](const BlockRun& run) {
+      return run.block.kind == BlockKind::transformer && has_module(run.block, module);
+    };
+    const std::vector<BlockRun>& runs = step.model->runs;
+    if (!modules.has(module) || std::any_of(runs.begin(), runs.end(), has)) continue;
     found.refuse("schedule.recompute_modules", [&] {
       return Text{std::string(name_in(recomputed_module_names, module)) + " is a part of " + what + ", which model " +
                       step.model->name + " does not have",
                   "parts of its layers", "leave it out of the list"};
     });
-  };
-  if (!has_experts(step.model)) refuse(RecomputedModule::moe_act, "experts"), refuse(RecomputedModule::moe, "experts");
-  if (!has_layer(step.model, [](const Block& block) { return !block.post_norm; }))
-    refuse(RecomputedModule::layernorm, "layers with norms before attention and MLP");
-  refuse(RecomputedModule::mla_up_proj, "latent attention");
+  }
 }
 
 void graphs_have_fixed_shapes(const Step& step, Findings& found) {
