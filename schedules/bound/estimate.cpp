@@ -696,7 +696,7 @@ using Parts = StepEstimator::Parts;
 
 double tied_seconds(Parts& parts, const Step& step) {
   const Layout& layout = step.layout;
-  if (!parts.tied || layout.pipeline == 1) return 0;
+  if (!parts.tied || layout.pipeline == 1 || step.levers.lora.rank > 0) return 0;
   const Block& head = parts.base.model->runs.back().block;
   const double elements = static_cast<double>(head.vocab) / layout.tensor * static_cast<double>(head.hidden);
   return sent_seconds(
