@@ -40,6 +40,7 @@ std::optional<MemoryTerms> closed_form_of(const Scenario& scenario, std::string*
       step.optimizer.moment_dtype != Dtype::float32)
     return none(
         "the closed form of Fujii et al. 2024 has no terms for recomputed modules, LoRA and moments of 2 bytes");
+  if (step.layout.replicate > 1) return none("the closed form of Fujii et al. 2024 shards over all data ranks");
   try {
     MemoryInput input = memory_input(step.model, work_shape(step));
     input.pipeline = step.layout.pipeline;

@@ -184,7 +184,7 @@ Wiring wiring_of(const Cluster& cluster, const Layout& layout, const TokenTraffi
     wiring.machine_group.push_back(place_of(cluster, rank).group);
     wiring.tensor.push_back(ring_path(cluster, Axis::tensor, rank - member % t, 1, t));
     wiring.context.push_back(ring_path(cluster, Axis::context, rank - member / t % c * t, t, c));
-    wiring.data.push_back(ring_path(cluster, Axis::data, first + member % t, t, layout.data * c));
+    wiring.data.push_back(ring_path(cluster, Axis::data, first + member % t, t, shards_of(layout)));
     wiring.expert.push_back(ring_path(cluster, Axis::expert, rank - member / cut % e * cut, cut, e, tokens));
     wiring.expert_tensor.push_back(ring_path(cluster, Axis::expert_tensor, rank - member % cut, 1, cut));
     int like = 0;
@@ -287,7 +287,7 @@ struct Update {
 // Parameters that one rank updates.
 double shard_of(const BlockElements& held, const Layout& layout) {
   const auto dense = static_cast<double>(held.trained()), experts = static_cast<double>(held.trained_experts());
-  return layout.zero == 0 ? dense + experts : dense / data_degree(layout) + experts / expert_data_of(layout);
+  return layout.zero == 0 ? dense + experts : dense / shards_of(layout) + experts / expert_data_of(layout);
 }
 Update update_of(const Step& step, const StageCosts& costs, int q, const Machine& machine) {
   const Layout& layout = step.layout;

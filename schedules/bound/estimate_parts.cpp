@@ -172,7 +172,7 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
     if (wires.alike[q] != static_cast<int>(q)) continue;
     const LinkPath &tensor = wires.tensor[q], &context = wires.context[q];
     const auto data_seconds = [&](WorkKind kind, Collective collective, double bytes) {
-      return sent_seconds(l, message(kind, collective, bytes), l.data * l.context, wires.data[q]);
+      return sent_seconds(l, message(kind, collective, bytes), shards_of(l), wires.data[q]);
     };
     const double segment = overhead_of(cluster.groups[wires.machine_group[q]].machine);
     const auto tokens_seconds = [&](const TokenMessages& of) {

@@ -26,7 +26,7 @@ void fields(auto& a, Is<BlockRun> auto& run) {
 void fields(auto& a, Is<Layout> auto& l) {
   a.line("layout");
   a(l.tensor, l.pipeline, l.chunks, l.context, l.context_exchange, l.data, l.expert, l.expert_tensor, l.dispatcher,
-    l.sequence_parallel, l.zero, l.split);
+    l.sequence_parallel, l.zero, l.replicate, l.split);
   a.list(l.split_list, [&](auto& layers) { a(layers); });
 }
 

@@ -17,7 +17,9 @@ Groups::Groups(const Layout& layout, const Placement& placement, const Needs& ne
   const int t = layout.tensor;
   add_inner_groups(Axis::tensor, "tp", t, 1, tensor_);
   add_inner_groups(Axis::context, "cp", layout.context, t, context_);
-  add_data_groups(Axis::data, "dp", layout.data * layout.context, t, data_);
+  add_data_groups(Axis::data, "dp", shards_of(layout), t, data_);
+  if (layout.replicate > 1)
+    add_data_groups(Axis::data, "dp_copies", layout.replicate, t * shards_of(layout), shard_copies_);
   if (needs.experts) {
     const int cut = expert_tensor_of(sharding_of(layout));
     add_inner_groups(Axis::expert_tensor, "etp", cut, 1, expert_tensor_);
@@ -125,6 +127,11 @@ const std::vector<Groups::Group>& Groups::groups(Axis axis, int pipeline) const 
 
 const std::vector<Groups::Group>& Groups::data_groups(int stage, bool experts) const {
   return (experts ? expert_data_ : data_)[placement_.part_of(stage)];
+}
+
+const std::vector<Groups::Group>& Groups::copies_of_shards(int stage) const {
+  static const std::vector<Group> none_of_them;
+  return shard_copies_.empty() ? none_of_them : shard_copies_[placement_.part_of(stage)];
 }
 
 int Groups::embedding_pair(int copy, int member) const { return embedding_[copy * members() + member]; }

@@ -146,7 +146,7 @@ StaticBytes static_bytes(double elements, double trained, double linears, double
 
 StaticBytes static_bytes_of(const BlockElements& held, const Step& step, int copies) {
   const Layout& layout = step.layout;
-  const double shards = static_cast<double>(layout.data) * layout.context * copies;
+  const double shards = static_cast<double>(shards_of(layout)) * copies;
   const auto dense = static_cast<double>(held.dense), experts = static_cast<double>(held.experts);
   const StaticBytes bytes =
       static_bytes(dense, static_cast<double>(held.trained()), static_cast<double>(held.linears), shards, step);

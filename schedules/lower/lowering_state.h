@@ -100,6 +100,8 @@ struct LoweringState {
   double data_degree() const {
     return static_cast<double>(step.layout.data) * step.layout.context * graph.placement.copies;
   }
+  // Of these, those that share one copy of the shards.
+  double shard_degree() const { return data_degree() / step.layout.replicate; }
   double data_degree(int bucket) const {
     return is_experts(bucket) ? static_cast<double>(expert_data_of(step.layout)) * graph.placement.copies
                               : data_degree();
@@ -112,6 +114,8 @@ struct LoweringState {
                         std::span<const BufferId> outputs);
 };
 
+// With hybrid sharding, the sum over the copies of one shard that follows a reduction.
+Work work_of_copies(const Work& reduction, double shards);
 // The work of a collective on a gradient bucket: bytes of this rank's shard, label "L5.ar_grad", "L5.experts.ar_grad".
 Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int bucket);
 

@@ -583,6 +583,20 @@ void ActionLowering::reduce_finished_blocks(int i, TaskId first_writer) {
       state_.reductions[state_.groups.rank(pipeline, k)].emplace_back(gradient_begins_ + static_cast<TaskId>(k),
                                                                       reduction);
   }
+  const Work sum = work_of_copies(work, state_.shard_degree());
+  const auto& copies = state_.groups.copies_of_shards(action_.stage);
+  const int sum_id = copies.empty() ? none : state_.builder.work(sum);
+  for (const auto& group : copies) {
+    inputs.clear();
+    outputs.clear();
+    for (const int k : group.members) {
+      BufferId& reduced = state_.bucket(state_.groups.rank(pipeline, k), block).back();
+      inputs.push_back(reduced);
+      reduced = state_.builder.buffer(BufferKind::bucket, 0, state_.groups.rank(pipeline, k), 0);
+      outputs.push_back(reduced);
+    }
+    state_.add_collective(group.communicator, sum_id, action_.micro_batch, action_.slice, inputs, outputs);
+  }
 }
 
 // `unreduced`: the gradients of `members`, which the reduction reads too.

@@ -182,6 +182,14 @@ Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int bucke
   return work;
 }
 
+Work work_of_copies(const Work& reduction, double shards) {
+  Work work = reduction;
+  work.collective = Collective::all_reduce;
+  work.bytes /= shards;
+  work.suffix += "_copies";
+  return work;
+}
+
 Work worker_norm_work(const LoweringState& state, int stage, int bucket) {
   Work work;
   work.kind = WorkKind::worker_norm;
@@ -281,6 +289,13 @@ void StepEnd::reduce_over_data(int part) {
       std::vector<std::pair<int, int>> at;
       for (const int r : group.ranks) at.emplace_back(r, bucket);
       on_buckets(group.communicator, work, at);
+    }
+    if (work.experts) continue;
+    const Work sum = work_of_copies(work, state_.shard_degree());
+    for (const auto& group : state_.groups.copies_of_shards(part)) {
+      std::vector<std::pair<int, int>> at;
+      for (const int r : group.ranks) at.emplace_back(r, bucket);
+      on_buckets(group.communicator, sum, at);
     }
   }
 }
@@ -409,7 +424,7 @@ double StepEnd::shard_elements(const BlockRange& blocks) const {
   for (const int bucket : state_.buckets_of(blocks))
     (state_.is_experts(bucket) ? of_experts : elements) += state_.elements_of(bucket);
   if (state_.step.layout.zero == 0) return elements + of_experts;
-  elements /= state_.data_degree();
+  elements /= state_.shard_degree();
   return of_experts > 0 ? elements + of_experts / state_.data_degree(state_.experts_of(0)) : elements;
 }
 

@@ -197,7 +197,7 @@ StageTerms without_parts(const Stages& stages, int pipeline) {
   terms.parameters = static_cast<double>(elements.trained() + elements.trained_experts() -
                                          (stages.step.levers.lora.rank > 0 ? 0 : tied_elements(stages, pipeline)));
   terms.gradient_bytes = bytes_of(step.gradient_dtype);
-  terms.replicas = static_cast<double>(step.layout.data) * step.layout.context;
+  terms.replicas = shards_of(step.layout);
   terms.tensor = step.layout.tensor;
   terms.pipeline = step.layout.pipeline;
   terms.context = step.layout.context;

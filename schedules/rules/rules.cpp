@@ -146,6 +146,32 @@ void graphs_have_fixed_shapes(const Step& step, Findings& found) {
            "set run.expert_capacity, or capture moe_router and moe_preprocess");
 }
 
+void hybrid_shards_are_whole_groups(const Step& step, Findings& found) {
+  const Layout& layout = step.layout;
+  if (layout.replicate == 1) return;
+  const auto refuse = [&](const std::string& problem, const std::string& allowed, const std::string& remedy) {
+    found.refuse("layout.replicate", [&] { return Text{problem, allowed, remedy}; });
+  };
+  if (layout.zero == 0) return refuse("without ZeRO every data rank is a replica", "1", "leave it out, or set layout.zero");
+  if (layout.data % layout.replicate != 0)
+    return refuse("it does not divide layout.data = " + str(std::int64_t{layout.data}), divisors_of(layout.data),
+                  "choose one of these");
+  if (shards_of(layout) == 1)
+    return refuse("every rank would have a copy of its own, so nothing is sharded", "fewer than data x context ranks",
+                  "leave it out, and set layout.zero to 0");
+  const Schedule* schedule = schedule_named(step.schedule);
+  if (schedule != nullptr && schedule->copies > 1)
+    return refuse("the copies of the model in " + schedule->name + " share their shards", "1", "leave it out");
+  if (dispatches_tokens(step))
+    return refuse("experts on ranks of their own have data groups of their own, whose shards are not divided in two ways",
+                  "1", "leave it out, or set layout.expert to 1");
+  if (uses_kfac(step) || step.worker_norms)
+    return refuse("K-FAC and the norm test reduce over all data ranks at once", "1", "leave it out");
+  if (layout.zero >= 2 && step.model->runs.back().block.tied)
+    refuse("slices of a tied embedding and head are reduced over all data ranks", "with ZeRO 2 and 3 and a tied head: 1",
+           "leave it out, or set layout.zero to 1");
+}
+
 void inputs_are_offloaded_once(const Step& step, Findings& found) {
   const auto& inputs = step.levers.offloaded;
   const bool layers = inputs.has(OffloadedInput::layer_inputs), full = step.recompute == Recompute::full;
@@ -746,6 +772,8 @@ const std::vector<Rule>& book() {
       {{"schedule.recompute_modules", recompute}, recomputed_modules_stand_alone},
       {{model, "schedule.recompute_modules"}, recomputed_modules_are_there},
       {{"schedule.cuda_graphs", "run.expert_capacity"}, graphs_have_fixed_shapes},
+      {{model, "layout.replicate", zero, data, context, name, tensor, expert_key, expert_tensor_key, optimizer},
+       hybrid_shards_are_whole_groups},
       {{model, "schedule.offload", recompute}, inputs_are_offloaded_once},
       {{"schedule.offload"}, nullptr, offload_has_a_link},
       {{"run.lora.rank", "run.lora.modules", optimizer}, adapters_are_trained_by_adamw},

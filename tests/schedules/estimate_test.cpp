@@ -317,8 +317,10 @@ Drawn random_step_with_levers(std::mt19937& random) {
     if (one_of(3) == 0) levers.graphs.add(scope);
   levers.lora.rank = 4 * one_of(2);
   if (!legal(in)) in.levers = {};
+  in.layout.replicate = 1 + one_of(2);
+  if (!legal(in)) in.layout.replicate = 1;
   drawn.text += " recomputed " + std::to_string(levers.recomputed.bits) + " graphs " +
-                std::to_string(levers.graphs.bits) + " lora " + std::to_string(levers.lora.rank);
+                std::to_string(levers.graphs.bits) + " lora " + std::to_string(levers.lora.rank) + " copies " + std::to_string(in.layout.replicate);
   return drawn;
 }
 

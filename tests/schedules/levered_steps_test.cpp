@@ -192,6 +192,44 @@ TEST(LeveredSteps, WaitForASlowLinkToTheHost) {
   EXPECT_LT(step_s(1e12), 1);
 }
 
+// Eight replicas in two copies of four shards: a reduction scatters to four ranks, and pairs of ranks sum a quarter.
+TEST(HybridShards, ReduceInTheCopyAndThenOverCopies) {
+  for (const int zero : {1, 3}) {
+    Step step = step_of(false);
+    step.layout.pipeline = 1, step.layout.data = 8, step.layout.zero = zero, step.layout.replicate = 2;
+    step.global_batch = 8;
+    const TaskGraph graph = checked(step);
+    const double all = 4.0 * static_cast<double>(parameter_count(step.model));
+    double scattered = 0, summed = 0;
+    for (const Task& task : graph.tasks) {
+      const Work& work = graph.work(task);
+      if (work.kind != WorkKind::grad_reduce) continue;
+      const std::size_t members = graph.communicator(task).ranks.size();
+      const bool is_sum = work.collective == Collective::all_reduce;
+      EXPECT_EQ(members, is_sum ? 2U : 4U);
+      (is_sum ? summed : scattered) += work.bytes;
+    }
+    EXPECT_DOUBLE_EQ(scattered, 2 * all);
+    EXPECT_DOUBLE_EQ(summed, 4 * all / 4);
+    const StaticBytes bytes = static_bytes_of(step)[0];
+    EXPECT_DOUBLE_EQ(bytes.optimizer, 3 * all / 4);
+    EXPECT_DOUBLE_EQ(bytes.weights, all / 2 / (zero == 3 ? 4 : 1));
+  }
+}
+
+// One copy is ZeRO over all data ranks.
+TEST(HybridShards, OfOneCopyAreZeRO) {
+  Step step = step_of(false);
+  step.layout.data = 4, step.layout.replicate = 1;
+  for (const Communicator& communicator : checked(step).communicators) EXPECT_NE(communicator.name, "dp_copies");
+  step.layout.replicate = 2;
+  EXPECT_TRUE(legal(step));
+  step.layout.zero = 0;
+  EXPECT_FALSE(legal(step));
+  step.layout.zero = 1, step.layout.replicate = step.layout.data;
+  EXPECT_FALSE(legal(step));
+}
+
 // Adapters alone have gradients and moments: 2 + 4 + 12 bytes each beside 2 bytes of a frozen weight.
 TEST(LeveredSteps, HoldGradientsAndMomentsOfAdaptersAlone) {
   Step step = step_of(false);

@@ -11,6 +11,7 @@
 #include "schedules/check/check.h"
 #include "schedules/draw/timeline_trace.h"
 #include "schedules/memory/memory_timeline.h"
+#include "schedules/rules/rules.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/metrics.h"
 #include "sim/simulate.h"
@@ -130,6 +131,8 @@ Step random_step(std::mt19937& random, int ranks) {
   }
   in.global_batch = in.micro_batch * l.data * l.pipeline * one_of({2, 3});
   in.clip_norm = one_of({0, 1});
+  l.replicate = one_of({1, 1, 2});
+  if (!legal(in)) l.replicate = 1;
   return in;
 }
 
@@ -138,7 +141,7 @@ std::string text_of(const Step& in) {
   return in.schedule + " t" + std::to_string(l.tensor) + " c" + std::to_string(l.context) +
          (l.context_exchange == ContextExchange::ring ? " ring" : "") + " p" + std::to_string(l.pipeline) + " d" +
          std::to_string(l.data) + " e" + std::to_string(l.expert) + "/" + std::to_string(l.expert_tensor) + " " +
-         name_of(l.dispatcher) + " z" + std::to_string(l.zero) + " sp" + std::to_string(l.sequence_parallel) +
+         name_of(l.dispatcher) + " z" + std::to_string(l.zero) + "/" + std::to_string(l.replicate) + " sp" + std::to_string(l.sequence_parallel) +
          " batch " + std::to_string(in.global_batch) + " slices " + std::to_string(in.slices) + " recompute " +
          std::to_string(static_cast<int>(in.recompute)) + (l.split == SplitKind::list ? " uneven" : "") +
          (in.model->runs.back().block.tied ? " tied" : "");
