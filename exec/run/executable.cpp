@@ -53,8 +53,8 @@ std::vector<Refusal> not_executable(const Step& step, const Run& run, bool batch
     refusals.push_back({"schedule.cuda_graphs", "the executor records segments, not modules", "[]",
                         "leave it out; execute --cuda-graphs records segments"});
   if (step.layout.replicate > 1)
-    refusals.push_back({"layout.replicate", "the executor shards over all data ranks", "1",
-                        "leave it out; it is for predictions"});
+    refusals.push_back(
+        {"layout.replicate", "the executor shards over all data ranks", "1", "leave it out; it is for predictions"});
   if (!step.levers.offloaded.empty())
     refusals.push_back({"schedule.offload", "the executor keeps everything on its device", "[]",
                         "leave it out; it is for predictions"});

@@ -53,7 +53,7 @@ const Row rows[] = {
     part("use-distributed-optimizer", "layout.zero"),
     part("use-megatron-fsdp", "layout.zero"),
     part("data-parallel-sharding-strategy", "layout.zero"),
-    unless(key("num-distributed-optimizer-instances", "layout.replicas"), {"1"}),
+    unless(key("num-distributed-optimizer-instances", "layout.replicate"), {"1"}),
     unless(refused("outer-dp-sharding-strategy", "sharding over replicas of shards"), {"no_shard"}),
     part("overlap-grad-reduce", "the trainer"),
     part("overlap-param-gather", "the trainer"),

@@ -213,6 +213,8 @@ void megatron_data_parallel(const Scenario& s, LaunchArguments& launch) {
   if (s.step.layout.zero == 0) return;
   list.emplace_back("--use-distributed-optimizer");
   list.emplace_back("--overlap-param-gather");
+  if (s.step.layout.replicate > 1)
+    list.push_back("--num-distributed-optimizer-instances " + text(s.step.layout.replicate));
   if (s.step.layout.zero == 1) return;
   list.emplace_back("--use-megatron-fsdp");
   list.emplace_back(s.step.layout.zero == 2 ? "--data-parallel-sharding-strategy optim_grads"
@@ -440,8 +442,8 @@ void torchtitan_data(const Scenario& s, LaunchArguments& launch) {
   const Layout& l = s.step.layout;
   auto& list = launch.arguments;
   const bool shards = l.zero >= 2 && l.data > 1;
-  list.push_back("--parallelism.data_parallel_shard_degree " + text(shards ? l.data : 1));
-  list.push_back("--parallelism.data_parallel_replicate_degree " + text(shards ? 1 : l.data));
+  list.push_back("--parallelism.data_parallel_shard_degree " + text(shards ? l.data / l.replicate : 1));
+  list.push_back("--parallelism.data_parallel_replicate_degree " + text(shards ? l.replicate : l.data));
   if (shards)
     list.emplace_back(std::string("--parallelism.fsdp_reshard_after_forward ") + (l.zero == 3 ? "always" : "never"));
   if (l.zero == 1)

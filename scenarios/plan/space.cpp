@@ -101,11 +101,21 @@ class Walk {
 }  // namespace
 
 const std::vector<std::string>& searched_keys() {
-  static const std::vector<std::string> keys = {"layout.tensor", "layout.sequence_parallel", "layout.pipeline",
-                                                "layout.chunks", "layout.context",           "layout.data",
-                                                "layout.expert", "layout.expert_tensor",     "layout.zero",
-                                                "schedule.name", "schedule.micro_batch",     "schedule.recompute",
-                                                "schedule.recompute_modules", "layout.split",  "layout.placement"};
+  static const std::vector<std::string> keys = {"layout.tensor",
+                                                "layout.sequence_parallel",
+                                                "layout.pipeline",
+                                                "layout.chunks",
+                                                "layout.context",
+                                                "layout.data",
+                                                "layout.expert",
+                                                "layout.expert_tensor",
+                                                "layout.zero",
+                                                "schedule.name",
+                                                "schedule.micro_batch",
+                                                "schedule.recompute",
+                                                "schedule.recompute_modules",
+                                                "layout.split",
+                                                "layout.placement"};
   return keys;
 }
 
@@ -136,8 +146,11 @@ std::vector<SetOf<RecomputedModule>> searched_modules(const Model& model) {
     });
   };
   std::vector<SetOf<RecomputedModule>> sets;
-  for (const std::vector<RecomputedModule>& wanted : {std::vector{moe_act}, {layernorm, moe_act}, {mla_up_proj},
-                                                      {mla_up_proj, mlp}, {mla_up_proj, mlp, layernorm, moe_act}}) {
+  for (const std::vector<RecomputedModule>& wanted : {std::vector{moe_act},
+                                                      {layernorm, moe_act},
+                                                      {mla_up_proj},
+                                                      {mla_up_proj, mlp},
+                                                      {mla_up_proj, mlp, layernorm, moe_act}}) {
     SetOf<RecomputedModule> set;
     for (const RecomputedModule module : wanted) set.add(module);
     if (std::all_of(wanted.begin(), wanted.end(), has)) sets.push_back(set);

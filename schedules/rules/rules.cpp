@@ -152,7 +152,8 @@ void hybrid_shards_are_whole_groups(const Step& step, Findings& found) {
   const auto refuse = [&](const std::string& problem, const std::string& allowed, const std::string& remedy) {
     found.refuse("layout.replicate", [&] { return Text{problem, allowed, remedy}; });
   };
-  if (layout.zero == 0) return refuse("without ZeRO every data rank is a replica", "1", "leave it out, or set layout.zero");
+  if (layout.zero == 0)
+    return refuse("without ZeRO every data rank is a replica", "1", "leave it out, or set layout.zero");
   if (layout.data % layout.replicate != 0)
     return refuse("it does not divide layout.data = " + str(std::int64_t{layout.data}), divisors_of(layout.data),
                   "choose one of these");
@@ -163,13 +164,14 @@ void hybrid_shards_are_whole_groups(const Step& step, Findings& found) {
   if (schedule != nullptr && schedule->copies > 1)
     return refuse("the copies of the model in " + schedule->name + " share their shards", "1", "leave it out");
   if (dispatches_tokens(step))
-    return refuse("experts on ranks of their own have data groups of their own, whose shards are not divided in two ways",
-                  "1", "leave it out, or set layout.expert to 1");
+    return refuse(
+        "experts on ranks of their own have data groups of their own, whose shards are not divided in two ways", "1",
+        "leave it out, or set layout.expert to 1");
   if (uses_kfac(step) || step.worker_norms)
     return refuse("K-FAC and the norm test reduce over all data ranks at once", "1", "leave it out");
   if (layout.zero >= 2 && step.model->runs.back().block.tied)
-    refuse("slices of a tied embedding and head are reduced over all data ranks", "with ZeRO 2 and 3 and a tied head: 1",
-           "leave it out, or set layout.zero to 1");
+    refuse("slices of a tied embedding and head are reduced over all data ranks",
+           "with ZeRO 2 and 3 and a tied head: 1", "leave it out, or set layout.zero to 1");
 }
 
 void inputs_are_offloaded_once(const Step& step, Findings& found) {

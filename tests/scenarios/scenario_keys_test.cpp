@@ -150,6 +150,7 @@ TEST(BoundKeys, ComeBackFromTheResolvedTextAsTheyWere) {
       {"schedule.name=terapipe"},
       {"cluster.machine=h100-80gb"},
       {"model.experts=8", "model.experts_per_token=2"},
+      {"layout.tensor=1", "layout.zero=1"},
   };
   std::vector<std::string_view> never;
   int bound = 0;

@@ -320,7 +320,8 @@ Drawn random_step_with_levers(std::mt19937& random) {
   in.layout.replicate = 1 + one_of(2);
   if (!legal(in)) in.layout.replicate = 1;
   drawn.text += " recomputed " + std::to_string(levers.recomputed.bits) + " graphs " +
-                std::to_string(levers.graphs.bits) + " lora " + std::to_string(levers.lora.rank) + " copies " + std::to_string(in.layout.replicate);
+                std::to_string(levers.graphs.bits) + " lora " + std::to_string(levers.lora.rank) + " copies " +
+                std::to_string(in.layout.replicate);
   return drawn;
 }
 
