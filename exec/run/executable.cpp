@@ -55,7 +55,7 @@ std::vector<Refusal> not_executable(const Step& step, const Run& run, bool batch
   if (step.layout.replicate > 1)
     refusals.push_back(
         {"layout.replicate", "the executor shards over all data ranks", "1", "leave it out; it is for predictions"});
-  if (!step.levers.offloaded.empty())
+  if (step.levers.offloads())
     refusals.push_back({"schedule.offload", "the executor keeps everything on its device", "[]",
                         "leave it out; it is for predictions"});
   if (step.levers.lora.rank > 0)

@@ -317,6 +317,9 @@ void apply_levers(std::span<Operator> operators, const Block& block, const WorkS
   }
   if (!levers.recomputed.empty()) Recomputation(operators, block, shape).run();
   if (!levers.offloaded.empty()) offload(operators, levers.offloaded);
+  const int layer = operators.empty() ? 0 : operators.front().block;  // from 1 on; the embedding is block 0
+  if (block.kind == BlockKind::transformer && layer <= levers.offloaded_layers)
+    for (Operator& op : operators) offload(op, op.saved_bytes);
   if (!levers.graphs.empty()) capture(operators, block, levers.graphs);
 }
 

@@ -103,7 +103,9 @@ struct Levers {
   SetOf<RecomputedModule> recomputed = {};
   SetOf<GraphScope> graphs = {};
   SetOf<OffloadedInput> offloaded = {};
+  int offloaded_layers = 0;  // of the first so many layers, everything (Transformer Engine's CPU offloading)
   Lora lora = {};
+  bool offloads() const { return !offloaded.empty() || offloaded_layers > 0; }
   bool operator==(const Levers&) const = default;
 };
 

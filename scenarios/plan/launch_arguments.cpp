@@ -306,6 +306,9 @@ void megatron_levers(const Scenario& s, LaunchArguments& launch) {
   else if (!levers.graphs.empty())
     list.push_back("--cuda-graph-impl transformer_engine --cuda-graph-modules" +
                    words_in<graph_scope_names>(levers.graphs));
+  if (levers.offloaded_layers > 0)
+    launch.missing.emplace_back(
+        "schedule.offload_layers: cpu_offloading_num_layers is a setting of Megatron-Bridge's model");
   if (levers.offloaded.has(OffloadedInput::layer_inputs))
     launch.refused.emplace_back("schedule.offload layer_inputs: Megatron-LM offloads inputs of modules");
   else if (!levers.offloaded.empty())

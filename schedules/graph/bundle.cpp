@@ -55,7 +55,7 @@ void fields(auto& a, Is<Step> auto& s) {
     s.clip_norm, s.worker_norms, s.fill, s.evaluation_micro_batches, s.overlap_grad_reduce, s.overlap_param_gather,
     s.overlap_tensor, s.routing.skew, s.routing.seed, s.routing.balancing_loss, s.routing.capacity,
     s.blocking_transfers, s.narrow, s.levers.recomputed.bits, s.levers.graphs.bits, s.levers.offloaded.bits,
-    s.levers.lora.rank, s.levers.lora.modules.bits);
+    s.levers.offloaded_layers, s.levers.lora.rank, s.levers.lora.modules.bits);
 }
 
 void fields(auto& a, Is<Run> auto& run) {

@@ -139,7 +139,7 @@ BufferId ActionLowering::copy_from_host(const Segment& s, std::size_t k, BufferI
 }
 
 void limit_host_copies(LoweringState& state) {
-  if (state.step.levers.offloaded.empty()) return;
+  if (!state.step.levers.offloads()) return;
   std::vector<std::vector<TaskId>> copies_of(state.graph.tasks.size());  // to the host, by the task that made them
   const auto is_copy = [&](TaskId task) { return state.graph.work(task).kind == WorkKind::host_copy; };
   for (TaskId task = 0; task < state.graph.tasks.size(); ++task) {

@@ -188,8 +188,21 @@ void inputs_are_offloaded_once(const Step& step, Findings& found) {
     refuse("the model has no experts", "leave expert_fc1 and moe_act out");
 }
 
+void offloaded_layers_are_there(const Step& step, Findings& found) {
+  const std::int64_t asked = step.levers.offloaded_layers, layers = layer_count(step.model);
+  if (asked == 0) return;
+  const auto refuse = [&](const std::string& problem, const std::string& allowed, const char* remedy) {
+    found.refuse("schedule.offload_layers", [&] { return Text{problem, allowed, remedy}; });
+  };
+  if (asked > layers)
+    return refuse("the model has " + str(layers) + " layers", "0 to " + str(layers), "choose one of these");
+  if (step.recompute == Recompute::full)
+    refuse("a layer that is recomputed keeps nothing but its input", "0",
+           "set schedule.offload to layer_inputs instead");
+}
+
 void offload_has_a_link(const Step& step, const Cluster& cluster, Findings& found) {
-  if (step.levers.offloaded.empty()) return;
+  if (!step.levers.offloads()) return;
   for (const NodeGroup& group : cluster.groups) {
     if (group.machine.host_to_device.bandwidth > 0 && group.machine.device_to_host.bandwidth > 0) continue;
     return found.refuse("schedule.offload", [&] {
@@ -777,7 +790,8 @@ const std::vector<Rule>& book() {
       {{model, "layout.replicate", zero, data, context, name, tensor, expert_key, expert_tensor_key, optimizer},
        hybrid_shards_are_whole_groups},
       {{model, "schedule.offload", recompute}, inputs_are_offloaded_once},
-      {{"schedule.offload"}, nullptr, offload_has_a_link},
+      {{model, "schedule.offload_layers", recompute}, offloaded_layers_are_there},
+      {{"schedule.offload", "schedule.offload_layers"}, nullptr, offload_has_a_link},
       {{"run.lora.rank", "run.lora.modules", optimizer}, adapters_are_trained_by_adamw},
       {{"run.optimizer.moment_dtype", dtype, optimizer}, narrow_moments_stand_beside_a_copy},
       {{"layout.placement"}, nullptr, placement_names_every_node},

@@ -138,6 +138,20 @@ TEST(LeveredSteps, CopyOffloadedInputsThereAndBack) {
   EXPECT_EQ(copied(checked(step), Pass::backward), all / 2);
 }
 
+// Three of four layers: all that they keep, with 1F1B on two ranks.
+TEST(LeveredSteps, OffloadTheFirstLayersWholly) {
+  Step step = step_of(false);
+  double layer = 0;
+  for (const Operator& op : operators_of(step.model, 1, 2, work_shape(step))) layer += op.saved_bytes;
+  step.levers.offloaded_layers = 3;
+  double copied = 0;
+  for (const TaskGraph graph = checked(step); const Task& task : graph.tasks)
+    if (graph.work(task).kind == WorkKind::host_copy) copied += graph.work(task).bytes;
+  EXPECT_DOUBLE_EQ(copied, 2 * 3 * layer * static_cast<double>(step.global_batch));
+  step.levers.offloaded_layers = 5;
+  EXPECT_FALSE(legal(step));
+}
+
 // The norms' inputs are not kept, but for those of one layer at work and one on its way.
 TEST(LeveredSteps, HoldOffloadedInputsOfTwoLayersAlone) {
   Step step = step_of(false);
