@@ -87,6 +87,24 @@ std::vector<Refusal> not_executable(const Step& step, const Run& run, bool batch
   if (step.narrow != NarrowRecipe::none)
     refusals.push_back(
         {"run.fp8", "the executor computes products in run.dtype", "none", "leave run.fp8 out; it is for predictions"});
+  if (!step.levers.recomputed.empty())
+    refusals.push_back({"schedule.recompute_modules", "the executor recomputes whole layers or attention's scores",
+                        "[]", "set schedule.recompute to full or selective instead"});
+  if (!step.levers.graphs.empty())
+    refusals.push_back({"schedule.cuda_graphs", "the executor records segments, not modules", "[]",
+                        "leave it out; execute --cuda-graphs records segments"});
+  if (step.layout.replicate > 1)
+    refusals.push_back(
+        {"layout.replicate", "the executor shards over all data ranks", "1", "leave it out; it is for predictions"});
+  if (step.levers.offloads())
+    refusals.push_back({"schedule.offload", "the executor keeps everything on its device", "[]",
+                        "leave it out; it is for predictions"});
+  if (step.levers.lora.rank > 0)
+    refusals.push_back(
+        {"run.lora.rank", "the executor trains all weights", "0", "leave it out; it is for predictions"});
+  if (step.optimizer.moment_dtype != Dtype::float32)
+    refusals.push_back({"run.optimizer.moment_dtype", "the executor keeps moments in float32 or wider", "float32",
+                        "leave it out; it is for predictions"});
   if (step.overlap_tensor)
     refusals.push_back({"schedule.overlap_tensor", "the executor runs a gather and its product one after the other",
                         "false", "leave it out; it is for predictions"});

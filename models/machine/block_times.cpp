@@ -27,6 +27,8 @@ std::string mismatch(const BlockTable& table, const Block& block, const WorkShap
     return "the block table " + table.name + " was measured with " + what + " " + std::to_string(measured) + ", not " +
            std::to_string(asked);
   };
+  if (shape.levers != Levers{})
+    return "the block table " + table.name + " was measured without recomputed modules, graphs and LoRA";
   if (block.experts > 0) return "the block table " + table.name + " was measured on blocks without experts";
   if (table.hidden != block.hidden) return differs("hidden", table.hidden, block.hidden);
   if (table.ffn != block.ffn) return differs("ffn", table.ffn, block.ffn);

@@ -187,13 +187,17 @@ double dropout_seconds(const Machine& machine, const Operator& op) {
   return traffic_seconds(machine, op, scores * (2 * bytes_of(op.dtype) + 1));
 }
 
+bool is_product(const Operator& op) { return op.m > 0 && !is_attention(op.kind); }
+
 // Products, attention and traffic of an operator in one direction that is not both gradients.
 double kernel_seconds(const Machine& machine, const Operator& op, Direction direction) {
   const StepConstants& c = machine.constants;
   const bool forward = direction == Direction::forward;
   const double gap = gap_of(machine);
-  if (op.weight_grad_flops > 0) {
-    const double m = real(op.m), n = real(op.n), k = real(op.k), bytes = op.backward_bytes / 2;
+  if (is_product(op)) {
+    const double m = real(op.m), n = real(op.n), k = real(op.k);
+    const double bytes = op.weight_grad_flops > 0 ? op.backward_bytes / 2 : op.backward_bytes;
+    if (direction == Direction::weight_grad && op.weight_grad_flops <= 0) return 0;  // frozen
     if (direction == Direction::weight_grad)
       return weighted_seconds(machine, op, {k, n, m, bytes}, &GemmShape::k) +
              machine.trainer.accumulate_bytes * c.accumulate_traffic * n * k * std::max(1, op.experts) /
@@ -238,6 +242,11 @@ double operator_seconds(const Machine& machine, const Operator& op, Direction di
     throw std::invalid_argument(std::string("operator ") + op.part + " communicates: its time is a collective's");
   if (direction == Direction::backward)
     return operator_seconds(machine, op, Direction::input_grad) + operator_seconds(machine, op, Direction::weight_grad);
+  if (op.again && direction == Direction::input_grad) {
+    Operator once = op;
+    once.again = false;
+    return operator_seconds(machine, once, Direction::forward) + operator_seconds(machine, once, direction);
+  }
   if (machine.trained) return kernel_seconds(machine, op, direction);
   return load_seconds(machine, op, load_of(op, direction));
 }
@@ -255,19 +264,28 @@ double host_seconds(const Machine& machine, const Operator& op, Direction direct
   double kernels = op.kernels;
   if (direction == Direction::weight_grad) kernels = has_weight ? 1 : 0;
   if (direction == Direction::backward && has_weight) ++kernels;
+  const bool is_backward = direction == Direction::backward || direction == Direction::input_grad;
+  if (is_backward) kernels += op.more_backward_kernels;
+  if (is_backward && op.again) kernels += op.kernels + (op.begins_checkpoint ? checkpoint_states : 0);
   // Dropout of scores is a kernel of its own, and the host takes and sets the generator's state around it (Megatron-LM
   // megatron/core/tensor_parallel/random.py, fork).
   constexpr int of_dropout = 2;
   if (is_attention(op.kind) && writes_scores(op.attention) && machine.trainer.dropout &&
       direction != Direction::weight_grad)
     kernels += of_dropout;
-  return kernels * machine.constants.host_kernel;
+  const bool launches_graph = op.begins_graph && direction != Direction::weight_grad;
+  return ((1 - op.in_graph) * kernels + (launches_graph ? 1 : 0)) * machine.constants.host_kernel;
 }
 
-double optimizer_seconds(const Machine& machine, double elements, Dtype parameter_dtype) {
-  if (machine.trained) return elements * machine.constants.update_bytes / (machine.memory_bandwidth * streaming_share);
+double optimizer_seconds(const Machine& machine, double elements, Dtype parameter_dtype, Dtype moment_dtype) {
   const double narrow = bytes_of(parameter_dtype), wide = std::max(4.0, narrow);
-  const double bytes_each = 6 * wide + wide + (narrow < wide ? narrow : 0.0);
+  const double moments = narrow < wide ? bytes_of(moment_dtype) : wide;
+  const double bytes_each = 2 * wide + 4 * moments + wide + (narrow < wide ? narrow : 0.0);
+  if (machine.trained) {
+    const double of_wide_moments = 2 * wide + 4 * wide + wide + (narrow < wide ? narrow : 0.0);
+    return elements * machine.constants.update_bytes * (bytes_each / of_wide_moments) /
+           (machine.memory_bandwidth * streaming_share);
+  }
   return machine.launch_overhead + streaming_seconds(machine, elements * bytes_each);
 }
 

@@ -40,7 +40,9 @@ double operators_seconds(const Machine& machine, std::span<const Operator> opera
 // Seconds of AdamW on `elements` parameters of this rank: one fused kernel bound by memory traffic. It reads and writes master weight and two moments and reads the gradient, all in fp32 or wider. It
 // writes the weight once more where parameters have a narrower dtype. That is 30 bytes an element in bfloat16, 28 in
 // float32.
-double optimizer_seconds(const Machine& machine, double elements, Dtype parameter_dtype);
+// Moments of 2 bytes leave 22 of the 30.
+double optimizer_seconds(const Machine& machine, double elements, Dtype parameter_dtype,
+                         Dtype moment_dtype = Dtype::float32);
 
 // Seconds of a sum of squares over `bytes` of gradients, which are read once.
 double norm_seconds(const Machine& machine, double bytes);

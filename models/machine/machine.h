@@ -63,7 +63,7 @@ struct Machine {
   int cores = 0;                            // > 0: ranks of a node share this many cores (CPU machines)
   Link node_link;                           // between ranks of one node
   Link network_link;                        // between nodes
-  Link host_to_device, device_to_host;      // of a GPU, from and to pinned memory; measured only: no price reads them
+  Link host_to_device, device_to_host;      // of a GPU, from and to pinned memory, while all GPUs of a node copy
   double reduce_bandwidth = 0;              // bytes/s at which a rank adds incoming data (0: free)
   Generation generation = Generation::other;
   MachineKernels kernels;   // empty: CPU ranks, and machines of one's own
@@ -116,7 +116,7 @@ struct Fabric {
   bool own = false;                    // bandwidth and latency are the user's, not those of the machines' links
 };
 
-constexpr std::size_t message_axes = 9;  // by Axis (operators.h)
+constexpr std::size_t message_axes = 10;  // by Axis (operators.h)
 
 // Rings, except for what all ranks exchange (Axis::world): a few bytes for the gradient's norm. No library sends them
 // round a ring of thousands. NCCL takes trees, Gloo and MPI recursive doubling: log₂ as many latencies.

@@ -361,7 +361,9 @@ std::vector<Operator> operators_of(const Model& model, int first, int last, cons
   for (int index = first; index < last; ++index) {
     const Block& block = blocks[index];
     check_divisible(model, block, shape.sharding);
+    const std::size_t begin = list.size();
     BlockWriter(list, block, index, shape).write();
+    apply_levers(std::span(list).subspan(begin), block, shape);
   }
   return list;
 }
@@ -449,6 +451,8 @@ const char* name_of(Axis axis) {
       return "expert_tensor";
     case Axis::expert_data:
       return "expert_data";
+    case Axis::host:
+      return "host";
   }
   return "unknown";
 }

@@ -118,7 +118,7 @@ inline constexpr std::array collective_names{Named{Collective::none, "none"},
                                              Named{Collective::shift, "shift"}};
 constexpr const char* name_of(Collective collective) { return name_in(collective_names, collective); }
 
-// The last three: ranks that divide experts, that cut each of them, that hold the same ones.
+// expert...: ranks that divide experts, that cut each of them, that hold the same ones. host: a GPU and its host.
 enum class Axis : std::uint8_t {
   tensor,
   context,
@@ -128,7 +128,8 @@ enum class Axis : std::uint8_t {
   world,
   expert,
   expert_tensor,
-  expert_data
+  expert_data,
+  host
 };
 
 struct Operator {
@@ -168,6 +169,15 @@ struct Operator {
   int round = 0;                                // ring_attention, and the shift that brings its block
   Dtype dtype = Dtype::bfloat16;                // of the work, or of the message
   std::optional<Format> narrow;                 // of a product's operands, where it is narrower than the dtype
+
+  // What levers change (models/model/levers.h).
+  bool again = false;              // the backward pass runs the forward pass (or sends its message) once more before it
+  bool begins_checkpoint = false;  // with it, a recomputed module begins
+  double again_bytes = 0;          // what that makes, held until the module's backward is done
+  double offloaded_bytes = 0;      // kept in the host's memory instead of saved_bytes
+  double in_graph = 0;             // share of its launches that are those of a CUDA graph
+  bool begins_graph = false;       // with it, such a graph is launched
+  int more_backward_kernels = 0;   // launches of one backward beside those of a forward and a weight gradient
 };
 
 // The operators of blocks [first, last) of `model`, in forward order. Throws std::invalid_argument with the numbers

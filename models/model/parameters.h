@@ -65,11 +65,16 @@ std::int64_t shard_elements(const Parameter& parameter, int degree);
 // dense ones, `linears` are those of a layer's Linears, which may be cast to a narrow format.
 // `shares_table`: a tied head counts without its matrix, which is the embedding's tensor (schedules/step/placement.h).
 // Throws std::invalid_argument as pieces_of, and where the expert degree does not divide the experts.
+// `frozen` ones are not trained: they have no gradient and no optimizer state (levers.h: LoRA).
 struct BlockElements {
   std::int64_t dense = 0, experts = 0, linears = 0;
+  std::int64_t frozen = 0, frozen_experts = 0;  // of dense, of experts
   std::int64_t sum() const { return dense + experts; }
+  std::int64_t trained() const { return dense - frozen; }
+  std::int64_t trained_experts() const { return experts - frozen_experts; }
   BlockElements& operator+=(const BlockElements& other) {
     dense += other.dense, experts += other.experts, linears += other.linears;
+    frozen += other.frozen, frozen_experts += other.frozen_experts;
     return *this;
   }
 };

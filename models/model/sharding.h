@@ -6,6 +6,7 @@
 
 #include "models/model/dtype.h"
 #include "models/model/format.h"
+#include "models/model/levers.h"
 #include "models/model/names.h"
 #include "models/model/routing.h"
 
@@ -70,6 +71,7 @@ struct WorkShape {
   bool recompute_attention = false;  // selective recompute: the backward pass makes scores again
   std::int64_t before = 0;           // tokens of the same sequence before this slice, which it attends to
   Routing routing = {};              // of tokens to experts on other ranks
+  Levers levers = {};
 };
 
 }  // namespace slipway::models

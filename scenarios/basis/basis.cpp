@@ -53,6 +53,27 @@ Word schedule_word(const Step& s) {
 // Both 16-bit types have the same price.
 std::string dtype_word(Dtype dtype) { return bytes_of(dtype) == 2 ? "of 16 bits" : name_of(dtype); }
 
+Word modules_word(const Step& s) {
+  std::string words;
+  for (const auto& each : recomputed_module_names)
+    if (s.levers.recomputed.has(each.value)) words += (words.empty() ? "" : "+") + std::string(each.name);
+  return words.empty() ? "none" : words;
+}
+
+// What no published run of a fit has, of which only the parts were tested.
+Word levers_word(const Step& s) {
+  std::string words;
+  const auto add = [&](bool is_on, const char* word) {
+    if (is_on) words += (words.empty() ? "" : "+") + std::string(word);
+  };
+  add(s.levers.lora.rank > 0, "LoRA");
+  add(s.levers.offloads(), "offload");
+  add(!s.levers.graphs.empty() && !s.levers.graphs.has(GraphScope::full), "graphs of modules");
+  add(s.layout.replicate > 1, "hybrid shards");
+  add(s.optimizer.moment_dtype != Dtype::float32, "narrow moments");
+  return words.empty() ? "none" : words;
+}
+
 struct Choice {
   const char* name;
   Word (*of)(const Step& step);
@@ -60,6 +81,8 @@ struct Choice {
 
 constexpr std::array choices{
     Choice{"recompute", [](const Step& s) { return Word(name_of(s.recompute)); }},
+    Choice{"recomputed modules", modules_word},
+    Choice{"levers", levers_word},
     Choice{"schedule", schedule_word},
     Choice{"sequence parallel", sequence_parallel_word},
     Choice{"dtype", [](const Step& s) { return Word(dtype_word(s.dtype)); }},

@@ -135,7 +135,20 @@ void Import::set_value(const std::string& key, Value value, std::string_view arg
 
 void Import::set(const std::string& key, const std::string& value, std::string_view argument,
                  std::string_view nearest) {
-  set_value(key, scalar(value, {}), argument, nearest);
+  const Key* known = key_of(scenario_keys(), key);
+  if (known == nullptr || known->type != KeyType::words) return set_value(key, scalar(value, {}), argument, nearest);
+  Value list;
+  list.kind = Value::Kind::list;
+  std::string word;
+  for (const char c : value + " ") {  // "a b", "a,b" and "['a', 'b']" are lists of words
+    if (std::string_view(" ,[]'\"").find(c) == std::string_view::npos) {
+      word += c;
+      continue;
+    }
+    if (!word.empty()) list.items.push_back(scalar(word, {}));
+    word.clear();
+  }
+  set_value(key, std::move(list), argument, nearest);
 }
 
 void Import::set(const std::string& key, const std::vector<std::int64_t>& values, std::string_view argument) {

@@ -8,7 +8,7 @@
 #include <regex>
 
 #include "scenarios/import/import.h"
-#include "scenarios/import/layer_lists.h"
+#include "scenarios/language/layer_lists.h"
 #include "scenarios/language/quantity.h"
 
 namespace slipway::scenarios {
@@ -53,7 +53,7 @@ const Row rows[] = {
     part("use-distributed-optimizer", "layout.zero"),
     part("use-megatron-fsdp", "layout.zero"),
     part("data-parallel-sharding-strategy", "layout.zero"),
-    unless(key("num-distributed-optimizer-instances", "layout.replicas"), {"1"}),
+    unless(key("num-distributed-optimizer-instances", "layout.replicate"), {"1"}),
     unless(refused("outer-dp-sharding-strategy", "sharding over replicas of shards"), {"no_shard"}),
     part("overlap-grad-reduce", "the trainer"),
     part("overlap-param-gather", "the trainer"),
@@ -215,6 +215,7 @@ const Row rows[] = {
     near("optimizer-cpu-offload", "optimizer states are taken to stay on the GPU"),
     part("cuda-graph-impl", "schedule.cuda_graphs"),
     part("cuda-graph-scope", "schedule.cuda_graphs"),
+    part("cuda-graph-modules", "schedule.cuda_graphs"),
     part("enable-cuda-graph", "schedule.cuda_graphs"),
     part("external-cuda-graph", "schedule.cuda_graphs"),
     none("cuda-graph-warmup-steps", running),
@@ -631,9 +632,26 @@ void compose_recomputation(Import& import) {
     import.refuse("recompute-method", "it contradicts --recompute-granularity " + granularity + "; allowed: with full",
                   "remove one of the two");
   if (granularity != "selective") return;
-  const std::string modules = import.text("recompute-modules", "core_attn");
-  if (modules == "core_attn") return import.set("schedule.recompute", "selective", "recompute-granularity");
+  if (!import.given("recompute-modules")) return import.set("schedule.recompute", "selective", "recompute-granularity");
+  const std::string modules = import.text("recompute-modules");
   import.set("schedule.recompute_modules", modules, "recompute-modules");
+}
+
+// --cuda-graph-modules is today's name of --cuda-graph-scope; with neither, layers are captured whole, as with `full`.
+void compose_graphs(Import& import) {
+  const std::string implementation = import.text("cuda-graph-impl");
+  for (const char* graphs :
+       {"cuda-graph-modules", "cuda-graph-scope", "enable-cuda-graph", "external-cuda-graph", "cuda-graph-impl"}) {
+    if (!import.given(graphs) || implementation == "none") continue;
+    std::string scope =
+        import.text(import.given("cuda-graph-modules") ? "cuda-graph-modules" : "cuda-graph-scope", "full");
+    const bool whole = implementation == "full_iteration" || scope == "full_iteration";
+    if (whole)
+      scope = "full";
+    else if (scope == "full")
+      scope = import.count("model.experts", 0) > 0 ? "attn moe" : "attn mlp";
+    return import.set("schedule.cuda_graphs", scope, graphs, "kernels are launched one by one");
+  }
 }
 
 void compose_levers(Import& import) {
@@ -643,11 +661,7 @@ void compose_levers(Import& import) {
   else if (import.given("offload-modules"))
     import.note(NoteKind::no_effect, import.find("offload-modules")->text(),
                 "it needs --fine-grained-activation-offloading");
-  for (const char* graphs : {"enable-cuda-graph", "external-cuda-graph", "cuda-graph-scope", "cuda-graph-impl"}) {
-    if (!import.given(graphs) || import.text("cuda-graph-impl") == "none") continue;
-    import.set("schedule.cuda_graphs", import.text("cuda-graph-scope", "full"), graphs,
-               "kernels are launched one by one");
-  }
+  compose_graphs(import);
 }
 
 void compose_dtypes(Import& import) {

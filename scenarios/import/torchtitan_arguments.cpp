@@ -190,8 +190,8 @@ void compose_data(Import& import) {
                          "'" + shard_text + "' is no degree; allowed: -1 or a positive number", "correct it");
   if (!rest) import.set("layout.data", std::to_string(replicas * shards), "parallelism.data_parallel_shard_degree");
   if (replicas > 1 && shards != 1) {
-    import.set("layout.replicas", std::to_string(replicas), "parallelism.data_parallel_replicate_degree");
-    if (!import.has("layout.replicas")) return;
+    import.set("layout.replicate", std::to_string(replicas), "parallelism.data_parallel_replicate_degree");
+    if (!import.has("layout.replicate")) return;
   }
   const bool pipelined = import.count("layout.pipeline", 1) > 1;
   const std::string reshard = import.text("parallelism.fsdp_reshard_after_forward", "default");

@@ -6,6 +6,7 @@
 #include "models/model/dtype.h"
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/language/binding.h"
+#include "scenarios/language/layer_lists.h"
 #include "scenarios/language/nearest.h"
 #include "schedules/step/action.h"
 
@@ -99,7 +100,10 @@ std::string allowed_by(const Key& key) {
     case KeyType::integers:
       return "a list of whole numbers" + range_of(key);
     case KeyType::split:
-      return "one of: " + listed(key.choices()) + "; or a list of whole numbers" + range_of(key);
+      return "one of: " + listed(key.choices()) + "; a list of whole numbers" + range_of(key) +
+             "; or a layout of stages (E, t, m, L)";
+    case KeyType::words:
+      return "a list of: " + listed(key.choices());
   }
   return "";
 }
@@ -130,6 +134,8 @@ std::string_view name_of(KeyType type) {
       return "list of integers";
     case KeyType::split:
       return "choice or list";
+    case KeyType::words:
+      return "list of choices";
   }
   return "";
 }
@@ -194,6 +200,8 @@ constexpr auto step = &Scenario::step;
 constexpr auto layout = &Step::layout;
 constexpr auto optimizer = &Step::optimizer;
 constexpr auto routing = &Step::routing;
+constexpr auto levers = &Step::levers;
+constexpr auto lora = &Levers::lora;
 constexpr auto rate = &Optimizer::lr_schedule;
 constexpr auto run = &Scenario::run;
 constexpr auto faults = &Scenario::faults;
@@ -206,6 +214,8 @@ constexpr Binding split_field{
     [](const Settings& settings, std::string_view path, Scenario& scenario) {
       Layout& layout = scenario.step.layout;
       layout.split_list = settings.integers(path);
+      if (const auto stages = pipeline_stages(settings.text(path)))
+        layout.split_list.assign(stages->layers.begin(), stages->layers.end());
       layout.split = layout.split_list.empty() ? value_in(split_names, settings.text(path)).value_or(SplitKind::even)
                                                : SplitKind::list;
     },
@@ -215,11 +225,32 @@ constexpr Binding split_field{
                                              : std::string(name_in(split_names, layout.split));
     }};
 
+// A set, written as a list of its names.
+template <const auto& names, auto... members>
+constexpr Binding words_field{[](const Settings& settings, std::string_view path, Scenario& scenario) {
+                                auto& set = binding::member<members...>(scenario);
+                                set = {};
+                                for (const std::string& word : settings.words(path))
+                                  if (const auto value = value_in(names, word)) set.add(*value);
+                              },
+                              [](const Scenario& scenario) {
+                                std::string text;
+                                for (const auto& each : names)
+                                  if (binding::member<members...>(scenario).has(each.value))
+                                    text += (text.empty() ? "" : ", ") + std::string(each.name);
+                                return "[" + text + "]";
+                              }};
+
 // By its name or an alias ("bf16").
 constexpr Binding dtype_field{[](const Settings& settings, std::string_view path, Scenario& scenario) {
                                 scenario.step.dtype = dtype_named(settings.text(path)).value_or(Dtype::bfloat16);
                               },
                               [](const Scenario& scenario) { return name_of(scenario.step.dtype); }};
+constexpr Binding moment_dtype_field{
+    [](const Settings& settings, std::string_view path, Scenario& scenario) {
+      scenario.step.optimizer.moment_dtype = dtype_named(settings.text(path)).value_or(Dtype::float32);
+    },
+    [](const Scenario& scenario) { return name_of(scenario.step.optimizer.moment_dtype); }};
 
 }  // namespace
 
@@ -450,7 +481,7 @@ const Key machine_table[] = {
      .fallback = "1", .max = 1, .above_min = true,
      .of_machine = link_field<&Machine::network_link, &Link::efficiency>},
     {.path = "host_to_device", .type = section,
-     .meaning = "copies from pinned memory of the host to a GPU, as measured; no price reads it yet"},
+     .meaning = "copies from pinned memory of the host to a GPU (schedule.offload)"},
     {.path = "host_to_device.name", .type = text, .meaning = "name of the link",
      .of_machine = link_field<&Machine::host_to_device, &Link::name>},
     {.path = "host_to_device.bandwidth", .type = number, .meaning = "bandwidth of one GPU while all GPUs of a node copy",
@@ -463,7 +494,7 @@ const Key machine_table[] = {
      .meaning = "share of bandwidth that a large copy reaches", .fallback = "1", .max = 1, .above_min = true,
      .of_machine = link_field<&Machine::host_to_device, &Link::efficiency>},
     {.path = "device_to_host", .type = section,
-     .meaning = "copies back, as measured; no price reads it yet"},
+     .meaning = "copies back"},
     {.path = "device_to_host.name", .type = text, .meaning = "name of the link",
      .of_machine = link_field<&Machine::device_to_host, &Link::name>},
     {.path = "device_to_host.bandwidth", .type = number, .meaning = "bandwidth of one GPU while all GPUs of a node copy",
@@ -645,6 +676,7 @@ namespace {
 
 Names optimizers() { return {"adamw", "kfac"}; }
 Names dtypes() { return {"float64", "float32", "bfloat16", "float16"}; }
+Names moment_dtypes() { return {"float32", "bfloat16", "float16"}; }
 
 // "bf16" and the like (models/model/dtype.h), and what other programs say.
 std::string meant_dtype(std::string_view word) {
@@ -746,6 +778,18 @@ const Key run_table[] = {
      .fallback = "0.1",
      .max = unbounded,
      .bound = field<step, optimizer, &Optimizer::weight_decay>},
+    {.path = "run.optimizer.moment_dtype", .type = choice,
+     .meaning = "dtype of adamw's moments beside weights of 2 bytes and their float32 copy, as --exp-avg-dtype of Megatron-Core's precision-aware optimizer; of predictions",
+     .fallback = "float32", .choices = moment_dtypes,
+     .bound = moment_dtype_field},
+    {.path = "run.lora", .type = section, .meaning = "low-rank adapters beside frozen weights (Hu et al. 2021); of predictions",
+     .shorthand = "rank"},
+    {.path = "run.lora.rank", .type = integer, .meaning = "rank of the adapters; 0: all weights are trained",
+     .fallback = "0", .min = 0, .max = 1e5,
+     .bound = field<step, levers, lora, &Lora::rank>},
+    {.path = "run.lora.modules", .type = words, .meaning = "Linears that have an adapter: of queries, keys and values, of attention's result, of the MLP or the experts",
+     .derived = "all four", .choices = words_of<lora_module_names>,
+     .bound = words_field<lora_module_names, step, levers, lora, &Lora::modules>},
     {.path = "run.lr", .type = number, .meaning = "learning rate", .derived = "0.001", .max = unbounded,
      .writes_derived = true, .bound = field<step, optimizer, &Optimizer::lr>},
     {.path = "run.clip_norm", .type = number, .meaning = "global gradient norm; 0 = no clipping",
@@ -1019,8 +1063,12 @@ const Key work_table[] = {
     {.path = "layout.zero", .type = integer, .meaning = "ZeRO stage over the data group", .fallback = "0",
      .min = 0, .max = 3,
      .bound = field<step, layout, &Layout::zero>},
+    {.path = "layout.replicate", .type = integer,
+     .meaning = "copies of what ZeRO shards, each on data / replicate ranks (hybrid sharding, HSDP; Megatron-Core's --num-distributed-optimizer-instances); of predictions",
+     .fallback = "1", .min = 1, .max = 1e6,
+     .bound = field<step, layout, &Layout::replicate>},
     {.path = "layout.split", .type = split,
-     .meaning = "layers per stage: even (early stages get one more), balanced (by FLOPs, head counted; by time where GPUs differ or ranks have several chunks), or a list",
+     .meaning = "layers per stage: even (early stages get one more), balanced (by FLOPs, head counted; by time where GPUs differ or ranks have several chunks), a list, or the layout of --pipeline-model-parallel-layout of Megatron-Core",
      .fallback = "even", .min = 0, .max = 1e4, .choices = words_of<split_names>,
      .bound = split_field},
     {.path = "layout.vocab_multiple", .type = integer,
@@ -1051,6 +1099,22 @@ const Key work_table[] = {
     {.path = "schedule.recompute", .type = choice, .meaning = "activations recomputed in the backward pass",
      .fallback = "none", .choices = words_of<recompute_names>,
      .bound = choice_field<recompute_names, step, &Step::recompute>},
+    {.path = "schedule.recompute_modules", .type = words,
+     .meaning = "parts of layers that are recomputed in the backward pass, as Megatron-Core's --recompute-modules; stands in place of schedule.recompute",
+     .derived = "none", .choices = words_of<recomputed_module_names>,
+     .bound = words_field<recomputed_module_names, step, levers, &Levers::recomputed>},
+    {.path = "schedule.offload", .type = words,
+     .meaning = "inputs that are kept in the host's memory between the passes, by copy lanes, as Megatron-Core's --offload-modules; layer_inputs: of layers that are recomputed whole; of predictions",
+     .derived = "none", .choices = words_of<offloaded_input_names>,
+     .bound = words_field<offloaded_input_names, step, levers, &Levers::offloaded>},
+    {.path = "schedule.offload_layers", .type = integer,
+     .meaning = "of the first so many layers, everything that is kept for the backward pass is kept in the host's memory, as cpu_offloading_num_layers of Transformer Engine; of predictions",
+     .fallback = "0", .min = 0, .max = 1e5,
+     .bound = field<step, levers, &Levers::offloaded_layers>},
+    {.path = "schedule.cuda_graphs", .type = words,
+     .meaning = "parts of layers that CUDA graphs launch, as Megatron-Core's --cuda-graph-modules; full: the whole step",
+     .derived = "as cluster.trainer does it", .choices = words_of<graph_scope_names>,
+     .bound = words_field<graph_scope_names, step, levers, &Levers::graphs>},
     {.path = "schedule.kernels", .type = choice, .meaning = "attention and norm kernels",
      .fallback = "flash2_rmsnorm",
      .choices = words_of<kernels_names>,

@@ -34,6 +34,7 @@ enum class KeyType : std::uint8_t {
   choice,    // one of `choices`
   integers,  // a list of whole numbers
   split,     // one of `choices`, or a list of whole numbers
+  words,     // a list of `choices`
 };
 
 // Maxima of numbers and integers that have none of their own; the second is the largest double below 2^63.

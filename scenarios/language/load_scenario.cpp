@@ -262,6 +262,8 @@ LoadResult loaded(std::optional<Value> document, Defects defects, const std::str
   if (cluster) scenario.cluster = std::move(*cluster);
   read_trainer(settings, folder, scenario);
   read_bound_keys(settings, scenario);
+  if (settings.given("schedule.cuda_graphs"))
+    scenario.trainer.cuda_graphs = scenario.step.levers.graphs.has(GraphScope::full);
   read_actions(settings, folder, scenario);
   check_optimizer(settings, scenario.step.optimizer);
   scenario.run.data = data_named(settings, "run.data", folder);

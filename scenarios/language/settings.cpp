@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "scenarios/language/layer_lists.h"
 #include "scenarios/language/nearest.h"
 
 namespace slipway::scenarios {
@@ -95,6 +96,15 @@ std::vector<int> Settings::integers(std::string_view path) const {
   if (const Value* value = find(path))
     for (const Value& item : value->items) numbers.push_back(static_cast<int>(whole_number(item.text).value_or(0)));
   return numbers;
+}
+
+std::vector<std::string> Settings::words(std::string_view path) const {
+  std::vector<std::string> words;
+  const Value* value = find(path);
+  if (value == nullptr) return words;
+  if (value->kind == Value::Kind::scalar) return {value->text};
+  for (const Value& item : value->items) words.push_back(item.text);
+  return words;
 }
 
 int Settings::length(std::string_view path) const {
@@ -193,6 +203,26 @@ std::string not_chosen(const Key& key, const Value& value) {
   return known ? "" : in_words(value) + " is not known";
 }
 
+std::string not_words(const Key& key, const Value& value) {
+  if (value.kind == Value::Kind::scalar) return not_chosen(key, value);  // a list of one
+  if (value.kind != Value::Kind::list) return in_words(value) + " is not a list";
+  for (const Value& item : value.items)
+    if (std::string problem = not_chosen(key, item); !problem.empty()) return problem;
+  return "";
+}
+
+// A layout names stages, so it is no word that was misspelled.
+std::string not_a_split(const Key& key, const Value& value) {
+  std::string problem = not_chosen(key, value);
+  if (problem.empty() || value.kind != Value::Kind::scalar || value.text.find('|') == std::string::npos) return problem;
+  const auto stages = pipeline_stages(value.text);
+  if (!stages) return in_words(value) + " is no layout of stages as Et*4|(tttt|)*14tmL";
+  const int last = static_cast<int>(stages->layers.size()) - 1;
+  if (stages->prediction_stage >= 0 && stages->prediction_stage != last)
+    return in_words(value) + " has multi-token prediction (m) before the last stage, which is not modelled";
+  return "";
+}
+
 // What the user of a word that is none of the choices probably meant; empty: nobody knows.
 std::string meant_by(const Key& key, const std::string& word) {
   std::string hint = key.hint != nullptr ? key.hint(word) : "";
@@ -215,6 +245,8 @@ std::string example_of(const Key& key, const Value& value) {
       return "write '" + name + ": true' or '" + name + ": false'";
     case KeyType::integers:
       return "write for example '" + name + ": [" + number_text(key.min) + "]'";
+    case KeyType::words:
+      return "write for example '" + name + ": [" + std::string(key.choices().front()) + "]'";
     case KeyType::integer:
     case KeyType::number:
       return "write for example '" + name + ": " + number + "'";
@@ -251,7 +283,9 @@ std::string wrong_with(const Key& key, const Value& value) {
     case KeyType::integers:
       return not_whole_numbers(key, value);
     case KeyType::split:
-      return value.kind == Value::Kind::list ? not_whole_numbers(key, value) : not_chosen(key, value);
+      return value.kind == Value::Kind::list ? not_whole_numbers(key, value) : not_a_split(key, value);
+    case KeyType::words:
+      return not_words(key, value);
   }
   return "";
 }

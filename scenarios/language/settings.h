@@ -33,7 +33,8 @@ class Settings {
   bool flag(std::string_view path) const;
   std::string text(std::string_view path) const;
   std::vector<int> integers(std::string_view path) const;  // empty when it is not a list
-  int length(std::string_view path) const;                 // items of a list; 0 when absent
+  std::vector<std::string> words(std::string_view path) const;
+  int length(std::string_view path) const;  // items of a list; 0 when absent
   // Index of the value in a choice's table entry, -1 when it has none.
   int choice(std::string_view path) const;
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "scenarios/import/layer_lists.h"
 #include "scenarios/import/torchtitan_models.h"
+#include "scenarios/language/layer_lists.h"
 #include "scenarios/language/nearest.h"
 #include "scenarios/language/profiles.h"
 #include "scenarios/language/settings.h"
@@ -213,6 +213,8 @@ void megatron_data_parallel(const Scenario& s, LaunchArguments& launch) {
   if (s.step.layout.zero == 0) return;
   list.emplace_back("--use-distributed-optimizer");
   list.emplace_back("--overlap-param-gather");
+  if (s.step.layout.replicate > 1)
+    list.push_back("--num-distributed-optimizer-instances " + text(s.step.layout.replicate));
   if (s.step.layout.zero == 1) return;
   list.emplace_back("--use-megatron-fsdp");
   list.emplace_back(s.step.layout.zero == 2 ? "--data-parallel-sharding-strategy optim_grads"
@@ -284,6 +286,41 @@ void megatron_environment(const Scenario& s, LaunchArguments& launch) {
     launch.environment.emplace_back("CUDA_DEVICE_MAX_CONNECTIONS=1");
 }
 
+// " attn moe_router"
+template <const auto& names, typename Set>
+std::string words_in(const Set& set) {
+  std::string words;
+  for (const auto& each : names)
+    if (set.has(each.value)) words += std::string(" ") + each.name;
+  return words;
+}
+
+void megatron_levers(const Scenario& s, LaunchArguments& launch) {
+  const Levers& levers = s.step.levers;
+  auto& list = launch.arguments;
+  if (!levers.recomputed.empty())
+    list.push_back("--recompute-granularity selective --recompute-modules" +
+                   words_in<recomputed_module_names>(levers.recomputed));
+  if (levers.graphs.has(GraphScope::full))
+    list.emplace_back("--cuda-graph-impl full_iteration");
+  else if (!levers.graphs.empty())
+    list.push_back("--cuda-graph-impl transformer_engine --cuda-graph-modules" +
+                   words_in<graph_scope_names>(levers.graphs));
+  if (levers.offloaded_layers > 0)
+    launch.missing.emplace_back(
+        "schedule.offload_layers: cpu_offloading_num_layers is a setting of Megatron-Bridge's model");
+  if (levers.offloaded.has(OffloadedInput::layer_inputs))
+    launch.refused.emplace_back("schedule.offload layer_inputs: Megatron-LM offloads inputs of modules");
+  else if (!levers.offloaded.empty())
+    list.push_back("--fine-grained-activation-offloading --offload-modules" +
+                   words_in<offloaded_input_names>(levers.offloaded));
+  if (const Dtype moments = s.step.optimizer.moment_dtype; moments != Dtype::float32) {
+    const std::string word = moments == Dtype::bfloat16 ? "bf16" : "fp16";
+    list.push_back("--use-precision-aware-optimizer --exp-avg-dtype " + word + " --exp-avg-sq-dtype " + word);
+  }
+  if (levers.lora.rank > 0) launch.refused.emplace_back("run.lora: Megatron-LM has no adapters, Megatron-Bridge does");
+}
+
 LaunchArguments megatron(const Scenario& s) {
   LaunchArguments launch;
   launch.version = megatron_version;
@@ -305,6 +342,7 @@ LaunchArguments megatron(const Scenario& s) {
   list.push_back("--micro-batch-size " + text(s.step.micro_batch));
   list.push_back("--global-batch-size " + text(s.step.global_batch));
   megatron_data_parallel(s, launch);
+  megatron_levers(s, launch);
   if (s.step.recompute == Recompute::selective) list.emplace_back("--recompute-granularity selective");
   if (s.step.recompute == Recompute::full)
     list.emplace_back("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1");
@@ -407,8 +445,8 @@ void torchtitan_data(const Scenario& s, LaunchArguments& launch) {
   const Layout& l = s.step.layout;
   auto& list = launch.arguments;
   const bool shards = l.zero >= 2 && l.data > 1;
-  list.push_back("--parallelism.data_parallel_shard_degree " + text(shards ? l.data : 1));
-  list.push_back("--parallelism.data_parallel_replicate_degree " + text(shards ? 1 : l.data));
+  list.push_back("--parallelism.data_parallel_shard_degree " + text(shards ? l.data / l.replicate : 1));
+  list.push_back("--parallelism.data_parallel_replicate_degree " + text(shards ? l.replicate : l.data));
   if (shards)
     list.emplace_back(std::string("--parallelism.fsdp_reshard_after_forward ") + (l.zero == 3 ? "always" : "never"));
   if (l.zero == 1)
@@ -460,6 +498,15 @@ LaunchArguments torchtitan(const Scenario& s) {
   list.push_back(std::string("--training.mixed_precision_param ") + name_of(s.step.dtype));
   if (s.step.narrow != NarrowRecipe::none)
     launch.missing.emplace_back("run.fp8: torchtitan converts Linears by an entry of its own configuration");
+  if (!s.step.levers.recomputed.empty())
+    launch.refused.emplace_back(
+        "schedule.recompute_modules: torchtitan recomputes whole layers, or operators by a policy");
+  if (s.step.levers.lora.rank > 0)
+    launch.missing.emplace_back("run.lora: torchtitan has adapters as an entry of its own configuration");
+  if (s.step.optimizer.moment_dtype != Dtype::float32)
+    launch.refused.emplace_back("run.optimizer.moment_dtype: torchtitan keeps moments in the dtype of the weights");
+  if (!s.step.levers.graphs.empty())
+    launch.missing.emplace_back("schedule.cuda_graphs: torchtitan has them by a pass of its compiler");
   list.emplace_back("--training.disable_cuda_graphs");  // priced without them
   launch.to_add.emplace_back("--dataloader.dataset and --hf_assets_path");
   if (s.step.recompute == Recompute::selective)

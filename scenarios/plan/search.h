@@ -26,12 +26,18 @@
 namespace slipway::scenarios {
 
 // The values that each key may take. Fixed keys have one.
+// What is recomputed: attention's scores or whole layers, or modules of layers.
+struct RecomputeChoice {
+  Recompute kind = Recompute::none;
+  SetOf<RecomputedModule> modules = {};
+};
+
 struct SearchSpace {
   std::vector<int> tensor, context, pipeline, expert, expert_tensor, zero;
   std::vector<bool> sequence_parallel;
   std::vector<int> chunks;  // empty: all
   std::vector<const Schedule*> schedules;
-  std::vector<Recompute> recompute;
+  std::vector<RecomputeChoice> recompute;
   std::vector<std::int64_t> micro_batch;  // empty: all
   int data = 0;                           // 0: whatever is left
   bool splits = true, orders = true;      // on uneven clusters: may layers and nodes be moved (scenarios/plan/refine.h)
@@ -40,7 +46,8 @@ struct SearchSpace {
 const std::vector<std::string>& searched_keys();
 // Everything for the scenario's model and cluster, but for the keys of `kept`, which have its values. Context groups leave
 // each member 256 tokens (or have up to eight members). Schedules
-// are those that bounds are sharp for (Schedule::searched); any other can be kept.
+// are those that bounds are sharp for (Schedule::searched); any other can be kept. Of models with experts, modules that
+// NVIDIA's recipes recompute are searched too (megatron_moe_recipes of Megatron-LM).
 SearchSpace search_space(const Scenario& scenario, const std::vector<std::string>& kept);
 // Calls `visit` for each layout of the space that the scenario's loader accepts, in a fixed order; layouts
 // that are another one in disguise are left out: chunks or another schedule than 1f1b without a pipeline,

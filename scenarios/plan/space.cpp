@@ -58,8 +58,9 @@ class Walk {
   void batches() {
     for (const std::int64_t micro_batch : space_.micro_batch) {
       choice_.micro_batch = micro_batch;
-      for (const Recompute recompute : space_.recompute) {
-        choice_.recompute = recompute;
+      for (const RecomputeChoice& recompute : space_.recompute) {
+        choice_.recompute = recompute.kind;
+        choice_.levers.recomputed = recompute.modules;
         if (legal(choice_, of_batches_)) chunks();
       }
     }
@@ -100,11 +101,21 @@ class Walk {
 }  // namespace
 
 const std::vector<std::string>& searched_keys() {
-  static const std::vector<std::string> keys = {"layout.tensor", "layout.sequence_parallel", "layout.pipeline",
-                                                "layout.chunks", "layout.context",           "layout.data",
-                                                "layout.expert", "layout.expert_tensor",     "layout.zero",
-                                                "schedule.name", "schedule.micro_batch",     "schedule.recompute",
-                                                "layout.split",  "layout.placement"};
+  static const std::vector<std::string> keys = {"layout.tensor",
+                                                "layout.sequence_parallel",
+                                                "layout.pipeline",
+                                                "layout.chunks",
+                                                "layout.context",
+                                                "layout.data",
+                                                "layout.expert",
+                                                "layout.expert_tensor",
+                                                "layout.zero",
+                                                "schedule.name",
+                                                "schedule.micro_batch",
+                                                "schedule.recompute",
+                                                "schedule.recompute_modules",
+                                                "layout.split",
+                                                "layout.placement"};
   return keys;
 }
 
@@ -122,6 +133,29 @@ std::vector<int> expert_degrees(const Model& model, int gpus) {
   std::int64_t experts = 0;
   for (const BlockRun& run : model.runs) experts = std::gcd(experts, run.block.experts);
   return experts > 0 ? divisors(experts, gpus) : std::vector{1};
+}
+
+// Sets of modules, from the one that keeps most. Layers that recompute modules which they do not have are those of
+// another set in disguise.
+std::vector<SetOf<RecomputedModule>> searched_modules(const Model& model) {
+  using enum RecomputedModule;
+  if (!has_experts(model)) return {};
+  const auto has = [&](RecomputedModule module) {
+    return std::any_of(model.runs.begin(), model.runs.end(), [&](const BlockRun& run) {
+      return run.block.kind == BlockKind::transformer && has_module(run.block, module);
+    });
+  };
+  std::vector<SetOf<RecomputedModule>> sets;
+  for (const std::vector<RecomputedModule>& wanted : {std::vector{moe_act},
+                                                      {layernorm, moe_act},
+                                                      {mla_up_proj},
+                                                      {mla_up_proj, mlp},
+                                                      {mla_up_proj, mlp, layernorm, moe_act}}) {
+    SetOf<RecomputedModule> set;
+    for (const RecomputedModule module : wanted) set.add(module);
+    if (std::all_of(wanted.begin(), wanted.end(), has)) sets.push_back(set);
+  }
+  return sets;
 }
 
 }  // namespace
@@ -158,9 +192,13 @@ SearchSpace search_space(const Scenario& scenario, const std::vector<std::string
     for (const int d : divisors(batch, most_micro_batches)) space.micro_batch.push_back(d);
   }
   // Selective recomputation makes attention scores again, which fused kernels never keep.
-  space.recompute = {Recompute::none, Recompute::full};
-  if (writes_scores(scenario.step.kernels)) space.recompute.insert(space.recompute.begin() + 1, Recompute::selective);
-  if (keeps("schedule.recompute")) space.recompute = {scenario.step.recompute};
+  space.recompute = {{Recompute::none}, {Recompute::full}};
+  if (writes_scores(scenario.step.kernels)) space.recompute.insert(space.recompute.begin() + 1, {Recompute::selective});
+  for (const SetOf<RecomputedModule>& modules : searched_modules(scenario.step.model))
+    space.recompute.insert(space.recompute.end() - 1, {Recompute::none, modules});
+  const SetOf<RecomputedModule>& own = scenario.step.levers.recomputed;
+  if (keeps("schedule.recompute") || keeps("schedule.recompute_modules") || !own.empty())
+    space.recompute = {{scenario.step.recompute, own}};
   return space;
 }
 
@@ -186,6 +224,7 @@ std::vector<std::string> overrides_of(const Step& choice) {
   for (const std::string& key : searched_keys()) {
     if (key == "layout.split" && choice.layout.split != SplitKind::list) continue;
     if (key == "layout.placement" && choice.layout.placement.empty()) continue;
+    if (key == "schedule.recompute_modules" && choice.levers.recomputed.empty()) continue;
     if (key.starts_with("layout.expert") && !has_experts(choice.model)) continue;
     options.push_back(key + "=" + key_of(scenario_keys(), key)->bound.write(chosen));
   }

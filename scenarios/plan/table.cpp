@@ -35,6 +35,13 @@ std::string runs_of(const std::vector<int>& numbers) {
   return text;
 }
 
+std::string recompute_text(const Step& choice) {
+  std::string modules;
+  for (const auto& each : recomputed_module_names)
+    if (choice.levers.recomputed.has(each.value)) modules += (modules.empty() ? "" : "+") + std::string(each.name);
+  return modules.empty() ? name_of(choice.recompute) : modules;
+}
+
 const PricedLayout& priced_in(const PlanRow& row) { return row.priced; }
 const Step& choice_in(const PlanRow& row) { return row.priced.choice; }
 const Layout& layout_in(const PlanRow& row) { return row.priced.choice.layout; }
@@ -93,8 +100,8 @@ const Description<PlanRow>& plan_row_keys() {
           .column("schedule")
           .key("micro_batch", "count", "schedule.micro_batch", of(choice_in, &Step::micro_batch))
           .column("batch")
-          .key("recompute", "text", "schedule.recompute",
-               [](const PlanRow& row) { return name_of(choice_in(row).recompute); })
+          .key("recompute", "text", "schedule.recompute, or schedule.recompute_modules joined by +",
+               [](const PlanRow& row) { return recompute_text(choice_in(row)); })
           .column("recompute")
           .key("bound_s", "s", "lower bound of the step", of(priced_in, &PricedLayout::bound_s))
           .key("memory_bytes", "bytes",
@@ -354,7 +361,7 @@ std::string layout_text(const Step& choice) {
       "tensor {}{}, pipeline {}, chunks {}, context {}, data {}{}, zero {}; {}, micro-batch {}, "
       "recompute {}{}",
       l.tensor, l.sequence_parallel ? " with sequence parallel" : "", l.pipeline, l.chunks, l.context, l.data,
-      experts_text(choice), l.zero, choice.schedule, choice.micro_batch, name_of(choice.recompute),
+      experts_text(choice), l.zero, choice.schedule, choice.micro_batch, recompute_text(choice),
       l.split_list.empty() ? "" : ", layers per stage " + joined(l.split_list));
 }
 

@@ -182,6 +182,9 @@ namespace {
 std::string choices_text(const Step& step) {
   std::string text;
   if (step.slices > 1) text += fmt::format(", {} slices", step.slices);
+  for (const auto& each : recomputed_module_names)
+    if (step.levers.recomputed.has(each.value)) text += std::string(", recompute ") + each.name;
+  if (step.levers.lora.rank > 0) text += ", LoRA of rank " + std::to_string(step.levers.lora.rank);
   if (step.recompute != Recompute::none) text += ", recompute " + std::string(name_of(step.recompute));
   if (step.kernels != Step{}.kernels) text += ", kernels " + std::string(name_of(step.kernels));
   return text;

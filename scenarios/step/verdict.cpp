@@ -36,6 +36,11 @@ std::optional<MemoryTerms> closed_form_of(const Scenario& scenario, std::string*
     return none("the closed form of Fujii et al. 2024 is for 1f1b and interleaved-1f1b");
   if (step.recompute == Recompute::full)
     return none("the closed form of Fujii et al. 2024 has no term for full recomputation");
+  if (!step.levers.recomputed.empty() || step.levers.offloads() || step.levers.lora.rank > 0 ||
+      step.optimizer.moment_dtype != Dtype::float32)
+    return none(
+        "the closed form of Fujii et al. 2024 has no terms for recomputed modules, LoRA and moments of 2 bytes");
+  if (step.layout.replicate > 1) return none("the closed form of Fujii et al. 2024 shards over all data ranks");
   try {
     MemoryInput input = memory_input(step.model, work_shape(step));
     input.pipeline = step.layout.pipeline;

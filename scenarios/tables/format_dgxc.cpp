@@ -45,7 +45,8 @@ void read_dgxc(const Cells& cells, PublishedRow& row) {
   set_precision(keys, cells.text("precision"));
   set_recompute(keys, "");
   keys.assume("nothing is computed again");
-  if (cells.text("phase") == "lora") keys.set("run.lora", "true", lora);
+  // NeMo's scripts/performance/llm: finetune_llama3_70b.py.
+  if (cells.text("phase") == "lora") set_lora(keys, 16, "qkv");
   set_scenario(row, keys);
 }
 

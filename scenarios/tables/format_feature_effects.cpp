@@ -27,7 +27,7 @@ void set_others(RunKeys& keys, const Cells& cells, const std::string& model) {
     keys.set("schedule.delay_weight_gradients", "true", "weight gradients delayed into the all-to-all");
   if (!cells.empty("offload") && cells.text("offload") != "0 %")
     keys.set("run.optimizer.offload", "true", "optimizer states in the host's memory");
-  if (cells.text("model").find("LoRA") != std::string::npos) keys.set("run.lora", "true", lora);
+  if (cells.text("model").find("LoRA") != std::string::npos) keys.refuse("LoRA of a rank that is not given");
   if (other.starts_with("+ ")) keys.refuse("the step \"" + other + "\" of a ladder of kernels");
   if (other.find("layout ") != std::string::npos && model == "deepseek-v3")
     keys.set("model.predicted_tokens", 0, "no MTP");

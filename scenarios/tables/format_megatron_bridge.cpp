@@ -66,10 +66,13 @@ void read_megatron_bridge(const Cells& cells, PublishedRow& row) {
   else
     set_recompute(keys, cells.text("r_recompute_modules"));
   set_graphs(keys, cells.text("r_cuda_graph_impl"), cells.text("r_cuda_graph_scope"));
-  for (const char* column : {"r_cpu_offloading_num_layers", "r_offload_modules"})
-    if (!cells.empty(column))
-      keys.set("schedule.offload", "[" + cells.text(column) + "]", "activations kept in the host's memory");
-  if (cells.text("phase") == "lora") keys.set("run.lora", "true", lora);
+  if (!cells.empty("r_cpu_offloading_num_layers"))
+    keys.set("schedule.offload_layers", cells.text("r_cpu_offloading_num_layers"),
+             "activations kept in the host's memory");
+  if (!cells.empty("r_offload_modules"))
+    keys.set("schedule.offload", "[" + cells.text("r_offload_modules") + "]", "activations kept in the host's memory");
+  // Adapters of rank 16 beside the projection of queries, keys and values: src/megatron/bridge/perf_recipes/llama.
+  if (cells.text("phase") == "lora") set_lora(keys, 16, "qkv");
 
   row.superseded = cells.text("in_head") != "yes";
   row.unknown_recipe = cells.empty("recipe") || !cells.empty("recipe_differs") ||

@@ -183,7 +183,7 @@ void read_megatron_golden(const Cells& cells, PublishedRow& row) {
     keys.set("schedule.offload", cells.text("offload_modules"), "activations kept in the host's memory");
   if (cells.text("optimizer") == "muon") keys.refuse("the optimizer Muon");
   if (other(cells, "num-distributed-optimizer-instances") == "2")
-    keys.set("layout.replicas", 2, "several instances of the distributed optimizer");
+    keys.set("layout.replicate", 2, "several instances of the distributed optimizer");
   if (family == "gpt" && cells.text("test_case").find("grpo") != std::string::npos)
     keys.refuse("a second model for sampling (GRPO)");
   row.printed = printed_settings(cells, built_in_machine(row.machine).generation);

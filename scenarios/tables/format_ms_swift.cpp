@@ -42,7 +42,8 @@ void read_ms_swift(const Cells& cells, PublishedRow& row) {
     keys.set("run.optimizer.offload", "true", "optimizer states in the host's memory");
   if (!cells.empty("packing") && cells.flag("packing"))
     keys.assume("samples packed into a sequence attend to each other");
-  if (cells.text("tuner").starts_with("lora") && !comment.starts_with("full")) keys.set("run.lora", "true", lora);
+  if (cells.text("tuner").starts_with("lora") && !comment.starts_with("full"))
+    set_lora(keys, cells.integer("lora_rank"), "");
   if (cells.text("source").find("/dpo") != std::string::npos || cells.text("source").find("rlhf") != std::string::npos)
     keys.refuse("a reference model beside the trained one (DPO)");
   set_scenario(row, keys);

@@ -36,7 +36,7 @@ void read_prime_rl(const Cells& cells, PublishedRow& row) {
   set_recompute(keys, "full");
   if (cells.text("activation") == "Offload")
     keys.set("schedule.offload", "[layer_inputs]", "activations kept in the host's memory");
-  if (!cells.empty("lora_rank")) keys.set("run.lora", "true", lora);
+  if (!cells.empty("lora_rank")) set_lora(keys, cells.integer("lora_rank"), "");
   set_scenario(row, keys);
 }
 

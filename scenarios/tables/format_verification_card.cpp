@@ -56,7 +56,7 @@ void read_verification_card(const Cells& cells, PublishedRow& row) {
   if (const std::string scopes = scopes_of(cells.text("cuda_graph")); !scopes.empty())
     set_graphs(keys, "transformer_engine", scopes);
   if (cells.text("other_features").find("sequence_packing") != std::string::npos) keys.refuse(std::string(packed));
-  if (cells.text("item").starts_with("peft")) keys.set("run.lora", "true", lora);
+  if (cells.text("item").starts_with("peft")) keys.refuse("LoRA of a rank that is not given");
   set_scenario(row, keys);
 }
 

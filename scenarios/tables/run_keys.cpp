@@ -28,6 +28,22 @@ std::string simple(std::string_view written) {
   return name;
 }
 
+// The words of a list, "[attn, moe_router]".
+std::vector<std::string> items_of(const std::string& list) {
+  std::vector<std::string> words;
+  std::string word;
+  for (const char c : list) {
+    if (c != '[' && c != ']' && c != ',' && c != ' ') {
+      word += c;
+      continue;
+    }
+    if (!word.empty()) words.push_back(word);
+    word.clear();
+  }
+  if (!word.empty()) words.push_back(word);
+  return words;
+}
+
 // The keys as YAML. Sorted by path, so the keys of a section stand together.
 std::string yaml_of(const std::map<std::string, std::string>& values) {
   std::string text;
@@ -51,12 +67,17 @@ void RunKeys::set(const std::string& key, const std::string& value, std::string_
   wanted_[key] = value;
   const Key* known = key_of(scenario_keys(), key);
   if (known == nullptr) return refuse(effect.empty() ? key + ": " + value : std::string(effect));
-  if (known->choices != nullptr && known->type == KeyType::choice) {
+  if (known->choices != nullptr && (known->type == KeyType::choice || known->type == KeyType::words)) {
     const std::vector<std::string_view> words = known->choices();
-    if (std::find(words.begin(), words.end(), value) == words.end())
-      return refuse(effect.empty() ? key + ": " + value : std::string(effect));
+    for (const std::string& item : known->type == KeyType::words ? items_of(value) : std::vector{value})
+      if (std::find(words.begin(), words.end(), item) == words.end())
+        return refuse(effect.empty() ? key + ": " + value : std::string(effect));
   }
   values_[key] = value;
+  if (known->type != KeyType::words) return;
+  std::string list;
+  for (const std::string& item : items_of(value)) list += (list.empty() ? "" : ", ") + item;
+  values_[key] = "[" + list + "]";
 }
 
 void RunKeys::set(const std::string& key, std::int64_t value, std::string_view effect) {
@@ -74,10 +95,10 @@ void set_scenario(PublishedRow& row, const RunKeys& keys) {
   for (const std::string& effect : row.not_modelled)
     row.unpriceable += (row.unpriceable.empty() ? "not modelled: " : ", ") + effect;
   if (!row.not_modelled.empty()) return;
-  set_scenario(row, yaml_of(keys.values()), keys.launches_graphs());
+  set_scenario(row, yaml_of(keys.values()));
 }
 
-void set_scenario(PublishedRow& row, const std::string& yaml, bool launches_graphs) {
+void set_scenario(PublishedRow& row, const std::string& yaml) {
   LoadResult loaded = load_scenario_text(yaml, "");
   if (!loaded.errors.empty()) {
     for (const ScenarioError& error : loaded.errors)
@@ -91,7 +112,6 @@ void set_scenario(PublishedRow& row, const std::string& yaml, bool launches_grap
   row.gpus = group.nodes * group.gpus_per_node;
   row.gpus_per_node = group.gpus_per_node;
   row.fp8 = scenario.step.narrow != NarrowRecipe::none;
-  if (launches_graphs) loaded.scenario.trainer.cuda_graphs = true;
   if (row.step_s > 0) {
     const auto& peaks = group.machine.peak_flops;
     row.contradiction |= mfu_of(row, row.step_s, *std::max_element(peaks.begin(), peaks.end())) > 1;
@@ -183,7 +203,6 @@ void set_recompute(RunKeys& keys, const std::string& modules) {
   std::vector<std::string> words;
   for (std::string word; in >> word;) words.push_back(word);
   if (words.empty()) return keys.set("schedule.recompute", "none");
-  if (words == std::vector<std::string>{"core_attn"}) return keys.set("schedule.recompute", "selective");
   if (words == std::vector<std::string>{"full"}) return keys.set("schedule.recompute", "full");
   std::sort(words.begin(), words.end());
   for (const std::string& word : words) list += (list.empty() ? "" : ", ") + word;
@@ -193,9 +212,15 @@ void set_recompute(RunKeys& keys, const std::string& modules) {
 void set_graphs(RunKeys& keys, const std::string& implementation, const std::string& scope) {
   if (implementation.empty() || implementation == "none") return;
   const bool whole = implementation == "full_iteration" || scope == "full_iteration";
-  if (whole && key_of(scenario_keys(), "schedule.cuda_graphs") == nullptr) return keys.launch_graphs();
-  keys.set("schedule.cuda_graphs", whole ? "full" : "[" + scope + "]",
-           whole ? "CUDA graphs of whole steps" : "CUDA graphs of a part of a layer");
+  std::string list;
+  for (const std::string& word : items_of(scope)) list += (list.empty() ? "" : ", ") + word;
+  if (!whole && list.empty()) return keys.refuse("CUDA graphs of a scope that is not given");
+  keys.set("schedule.cuda_graphs", "[" + (whole ? "full" : list) + "]", "CUDA graphs of a part of a layer");
+}
+
+void set_lora(RunKeys& keys, std::int64_t rank, const std::string& modules) {
+  keys.set("run.lora.rank", rank, lora);
+  if (!modules.empty()) keys.set("run.lora.modules", "[" + modules + "]", lora);
 }
 
 void set_precision(RunKeys& keys, const std::string& written) {

@@ -35,21 +35,17 @@ class RunKeys {
   const std::map<std::string, std::string>& wanted() const { return wanted_; }
   const std::vector<std::string>& refused() const { return refused_; }
   const std::string& assumed() const { return assumed_; }
-  // The host launches nothing kernel by kernel: a fact of the trainer, as long as no key says it of a run.
-  void launch_graphs() { launches_graphs_ = true; }
-  bool launches_graphs() const { return launches_graphs_; }
 
  private:
   std::map<std::string, std::string> values_, wanted_;
   std::vector<std::string> refused_;  // each once
   std::string assumed_;
-  bool launches_graphs_ = false;
 };
 
 // Loads the keys. Sets `scenario` and what follows from it: step, machine, GPUs; or `unpriceable`.
 void set_scenario(PublishedRow& row, const RunKeys& keys);
 // The same of a scenario's text.
-void set_scenario(PublishedRow& row, const std::string& yaml, bool launches_graphs = false);
+void set_scenario(PublishedRow& row, const std::string& yaml);
 
 // A model by a name of today's trainers: "DeepSeekV3", "Qwen/Qwen3-30B-A3B". Sets model.name, or refuses by what it
 // has that is not modelled. Returns its plain name, for groups: "deepseek-v3".
@@ -78,6 +74,8 @@ void set_pipeline(RunKeys& keys, const std::string& model, int pipeline, int chu
 void set_cluster(RunKeys& keys, const std::string& machine, int gpus, int gpus_per_node = 8);
 // Modules that are computed again in the backward pass, in Megatron's words and any order; empty: none.
 void set_recompute(RunKeys& keys, const std::string& modules);
+// LoRA: rank, and Linears with an adapter; empty: all.
+void set_lora(RunKeys& keys, std::int64_t rank, const std::string& modules);
 // CUDA graphs by Megatron's --cuda-graph-impl and --cuda-graph-scope.
 void set_graphs(RunKeys& keys, const std::string& implementation, const std::string& scope);
 // "FP8-MX", "mxfp8", "FP8_CS", "BF16", "NVFP4": run.fp8.

@@ -85,44 +85,12 @@ Keys experts(int count, int per_token, int shared_ffn) {
           {"shared_ffn", std::to_string(shared_ffn)}};
 }
 
-Keys latent(int queries) {
-  return {{"kv_latent", "512"},
-          {"q_latent", std::to_string(queries)},
-          {"qk_head_dim", "128"},
-          {"rope_head_dim", "64"},
-          {"v_head_dim", "128"}};
-}
-
-Keys dense_first(int layers, int ffn) {
-  return {{"dense_layers", std::to_string(layers)}, {"dense_ffn", std::to_string(ffn)}};
-}
-
-Keys gpt_oss(int layers, int count) {
-  return shape(layers, 2880, 2880, 64, 8, 201088) + experts(count, 4, 0) +
-         Keys{{"head_dim", "64"}, {"window", "128"}, {"full_every", "2"}, {"sinks", "true"}, {"bias", "true"}};
-}
-
-const Keys squared_relu = {{"mlp", "squared-relu"}, {"norm", "layer"}};
-
-// Of config.json of each repository at Hugging Face; Grok-1: xai-org/grok-1 run.py (its experts are gated, by GELU);
-// Nemotron-4: arXiv 2402.16819, table 1, and arXiv 2406.11704, section 2.1.
+// Of config.json of each repository at Hugging Face; Grok-1: xai-org/grok-1 run.py (its experts are gated, by GELU).
 const std::map<std::string, Keys, std::less<>>& shapes() {
   static const std::map<std::string, Keys, std::less<>> all = {
-      {"deepseek-v3", shape(61, 7168, 2048, 128, 128, 129280) + experts(256, 8, 2048) + latent(1536) +
-                          dense_first(3, 18432) +
-                          Keys{{"predicted_tokens", "1"},
-                               {"expert_groups", "8"},
-                               {"groups_per_token", "4"},
-                               {"router_scores", "sigmoid"}}},
-      {"moonlight-16b-a3b", shape(27, 2048, 1408, 16, 16, 163840) + experts(64, 6, 2816) + latent(0) +
-                                dense_first(1, 11264) + Keys{{"router_scores", "sigmoid"}}},
-      {"gpt-oss-120b", gpt_oss(36, 128)},
-      {"gpt-oss-20b", gpt_oss(24, 32)},
-      {"nemotron-4-15b", shape(32, 6144, 24576, 48, 8, 256000) + squared_relu},
-      {"nemotron-4-340b", shape(96, 18432, 73728, 96, 8, 256000) + squared_relu},
       {"qwen2.5-14b", shape(48, 5120, 13824, 40, 8, 152064) + Keys{{"qkv_bias", "true"}}},
       {"qwen1.5-moe-a2.7b", shape(24, 2048, 1408, 16, 16, 151936) + experts(60, 4, 5632) + Keys{{"qkv_bias", "true"}}},
-      {"grok-1", shape(64, 6144, 32768, 48, 8, 131072) + experts(8, 2, 0)},
+      {"grok-1", shape(64, 6144, 32768, 48, 8, 131072) + experts(8, 2, 0) + Keys{{"mlp", "geglu"}}},
   };
   return all;
 }

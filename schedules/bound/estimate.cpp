@@ -113,7 +113,7 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
                         : op.axis == Axis::expert_tensor ? expert_tensor_of(shape.sharding)
                         : context                        ? shape.sharding.context
                                                          : shape.sharding.tensor;
-    const double launch = host_seconds(WorkKind::wire_collective, members, op.axis, machine);
+    const double launch = op.in_graph > 0 ? 0 : host_seconds(WorkKind::wire_collective, members, op.axis, machine);
     const int first = op.forward == Collective::none ? 0 : 1;
     price.host_forward_s += first * launch;
     price.host_backward_s += (messages_of(op, again) - first) * launch;
@@ -184,7 +184,7 @@ Wiring wiring_of(const Cluster& cluster, const Layout& layout, const TokenTraffi
     wiring.machine_group.push_back(place_of(cluster, rank).group);
     wiring.tensor.push_back(ring_path(cluster, Axis::tensor, rank - member % t, 1, t));
     wiring.context.push_back(ring_path(cluster, Axis::context, rank - member / t % c * t, t, c));
-    wiring.data.push_back(ring_path(cluster, Axis::data, first + member % t, t, layout.data * c));
+    wiring.data.push_back(ring_path(cluster, Axis::data, first + member % t, t, shards_of(layout)));
     wiring.expert.push_back(ring_path(cluster, Axis::expert, rank - member / cut % e * cut, cut, e, tokens));
     wiring.expert_tensor.push_back(ring_path(cluster, Axis::expert_tensor, rank - member % cut, 1, cut));
     int like = 0;
@@ -286,9 +286,8 @@ struct Update {
 };
 // Parameters that one rank updates.
 double shard_of(const BlockElements& held, const Layout& layout) {
-  if (layout.zero == 0) return static_cast<double>(held.sum());
-  return static_cast<double>(held.dense) / data_degree(layout) +
-         static_cast<double>(held.experts) / expert_data_of(layout);
+  const auto dense = static_cast<double>(held.trained()), experts = static_cast<double>(held.trained_experts());
+  return layout.zero == 0 ? dense + experts : dense / shards_of(layout) + experts / expert_data_of(layout);
 }
 Update update_of(const Step& step, const StageCosts& costs, int q, const Machine& machine) {
   const Layout& layout = step.layout;
@@ -297,7 +296,7 @@ Update update_of(const Step& step, const StageCosts& costs, int q, const Machine
   for (int chunk = 0; chunk < layout.chunks; ++chunk) {
     const double elements = shard_of(costs.elements[chunk * layout.pipeline + q], layout);
     (chunk == 0 ? update.first : update.later) +=
-        overhead_of(machine) + whole * optimizer_seconds(machine, elements, step.dtype);
+        overhead_of(machine) + whole * optimizer_seconds(machine, elements, step.dtype, step.optimizer.moment_dtype);
     update.held += elements;
   }
   return update;
@@ -697,7 +696,7 @@ using Parts = StepEstimator::Parts;
 
 double tied_seconds(Parts& parts, const Step& step) {
   const Layout& layout = step.layout;
-  if (!parts.tied || layout.pipeline == 1) return 0;
+  if (!parts.tied || layout.pipeline == 1 || step.levers.lora.rank > 0) return 0;
   const Block& head = parts.base.model->runs.back().block;
   const double elements = static_cast<double>(head.vocab) / layout.tensor * static_cast<double>(head.hidden);
   return sent_seconds(
@@ -756,8 +755,9 @@ StepEndSeconds split_end(Parts& parts, const Step& step, const StageCosts& costs
   end.optimizer = whole * machine.constants.fixed;
   for (int stage = 0; stage < use.placement.stages(); ++stage)
     if (use.placement.rank[stage] == q)
-      end.optimizer += overhead_of(machine) +
-                       whole * optimizer_seconds(machine, shard_of(costs.elements[stage], layout), step.dtype);
+      end.optimizer +=
+          overhead_of(machine) + whole * optimizer_seconds(machine, shard_of(costs.elements[stage], layout), step.dtype,
+                                                           step.optimizer.moment_dtype);
   if (reduces) end.data = exposed_reduction(parts, step, costs, q, Pass::weight_grad);
   return end;
 }

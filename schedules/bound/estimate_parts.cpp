@@ -71,7 +71,8 @@ StepEstimator::Parts::Parts(Step given, const Cluster& on)
 
 StepEstimator::Parts::ShapeKey StepEstimator::Parts::shape_key(const Step& step, int group) {
   const Layout& l = step.layout;
-  return {l.tensor, l.sequence_parallel, l.context, l.expert, l.expert_tensor, step.micro_batch, step.recompute, group};
+  return {l.tensor,       l.sequence_parallel,         l.context, l.expert, l.expert_tensor, step.micro_batch,
+          step.recompute, step.levers.recomputed.bits, group};
 }
 
 const std::vector<BlockPrice>& StepEstimator::Parts::prices_of(const Step& step, int group) {
@@ -146,7 +147,7 @@ const std::vector<BlockElements>& StepEstimator::Parts::elements_of_runs(const S
   const auto found = run_elements.find(key);
   if (found != run_elements.end()) return found->second;
   std::vector<BlockElements> list;
-  for (const int block : first_block) list.push_back(block_shard_elements(base.model, block, cut, std::get<3>(key)));
+  for (const int block : first_block) list.push_back(elements_of_block(step, block, std::get<3>(key)));
   return run_elements.emplace(key, std::move(list)).first->second;
 }
 
@@ -161,7 +162,7 @@ double StepEstimator::Parts::norm_sum_seconds(int ranks) {
 const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
   const Layout& l = step.layout;
   const ShapeKey shape = shape_key(step, 0);
-  const std::tuple key{shape, l.data, l.pipeline, split_key(l), shares_table(step)};
+  const std::tuple key{shape, l.data, l.pipeline, split_key(l), shares_table(step), l.zero >= 3};
   if (costs && costs_key == key) return *costs;
   const Wiring& wires = wiring(l);
   const auto& stages = split_of(l);
@@ -176,7 +177,7 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
     if (wires.alike[q] != static_cast<int>(q)) continue;
     const LinkPath &tensor = wires.tensor[q], &context = wires.context[q];
     const auto data_seconds = [&](WorkKind kind, Collective collective, double bytes) {
-      return sent_seconds(l, message(kind, collective, bytes), l.data * l.context, wires.data[q]);
+      return sent_seconds(l, message(kind, collective, bytes), shards_of(l), wires.data[q]);
     };
     const double segment = overhead_of(cluster.groups[wires.machine_group[q]].machine);
     const auto tokens_seconds = [&](const TokenMessages& of) {
@@ -197,8 +198,9 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
       of.context_backward = seconds_over(context, price.context_backward);
       of.again = seconds_over(tensor, price.tensor_again) + seconds_over(context, price.context_again) + again;
       if (l.data * l.context == 1) continue;
-      const auto dense = static_cast<double>(elements[run].dense);  // experts of ranks of their own: left out
-      const double gradients = dense * bytes_of(base.gradient_dtype);
+      // Experts of ranks of their own: left out.
+      const auto dense = static_cast<double>(l.zero >= 3 ? elements[run].dense : elements[run].trained());
+      const double gradients = static_cast<double>(elements[run].trained()) * bytes_of(base.gradient_dtype);
       of.all_reduce = data_seconds(WorkKind::grad_reduce, Collective::all_reduce, gradients);
       of.reduce_scatter = data_seconds(WorkKind::grad_reduce, Collective::reduce_scatter, gradients);
       of.gather = data_seconds(WorkKind::parameter_gather, Collective::all_gather, dense * bytes_of(base.dtype));
@@ -227,7 +229,8 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
       host_forward += count * one.host_forward_s;
       host_backward += count * one.host_backward_s;
       kept += count * one.kept_bytes;
-      held += {count * elements[run].dense, count * elements[run].experts};
+      held += {count * elements[run].dense, count * elements[run].experts, 0, count * elements[run].frozen,
+               count * elements[run].frozen_experts};
     }
     const int last = has_blocks ? stages[s].back().run : 0;
     c.early_s.push_back(has_blocks ? price[last].again_s + c.messages[wires.alike[q]][last].again : 0);

@@ -70,7 +70,7 @@ struct StepEstimator::Parts {
   std::map<int, double> norm_sums;                     // by ranks
   std::unique_ptr<StepEstimator> without_degradation;  // for the cluster without degradation, where that differs
 
-  using ShapeKey = std::tuple<int, bool, int, int, int, std::int64_t, Recompute, int>;
+  using ShapeKey = std::tuple<int, bool, int, int, int, std::int64_t, Recompute, std::uint8_t, int>;
   static ShapeKey shape_key(const Step& step, int machine_group);
   std::map<ShapeKey, std::vector<BlockPrice>> prices;
   std::map<std::tuple<int, int, int, int, int, int>, Wiring> wirings;
@@ -81,7 +81,7 @@ struct StepEstimator::Parts {
   std::map<std::tuple<const Schedule*, int, int, int>, ScheduleUse> uses;
   std::map<std::tuple<int, int, int, bool>, std::vector<BlockElements>>
       run_elements;  // per tensor and expert degrees, table shared: of one block of each run
-  std::tuple<ShapeKey, int, int, SplitKey, bool> costs_key{};
+  std::tuple<ShapeKey, int, int, SplitKey, bool, bool> costs_key{};
   std::optional<StageCosts> costs;
 
   const std::vector<BlockPrice>& prices_of(const Step& step, int machine_group);

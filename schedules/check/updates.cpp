@@ -45,7 +45,8 @@ class UpdateCheck {
     for (TaskId id = 0; id < graph.tasks.size(); ++id) sort_in(id);
     own_.emplace(graph, membership_, step_end());
     for (const Block& block : blocks_) {
-      tensor_sums_.push_back(block_tensor_sum_elements(graph.step.model, static_cast<int>(&block - blocks_.data()),
+      tensor_sums_.push_back(graph.step.levers.lora.rank == 0 &&  // else they are frozen
+                             block_tensor_sum_elements(graph.step.model, static_cast<int>(&block - blocks_.data()),
                                                        graph.step.layout.tensor,
                                                        graph.step.layout.sequence_parallel) > 0);
     }
@@ -99,6 +100,7 @@ class UpdateCheck {
         state(graph_.tasks[id].rank, work.block, work.experts).worker_norms.push_back(id);
         return;
       case WorkKind::transfer:
+      case WorkKind::host_copy:
       case WorkKind::wire_collective:
       case WorkKind::precondition:
       case WorkKind::bubble_work:
@@ -212,7 +214,9 @@ class UpdateCheck {
     require(WorkKind::grad_reduce, layout.data * layout.context * graph_.placement.copies > 1,
             "over the data and context group");
     require(WorkKind::norm_grad_reduce, tensor_sums_[block], "of replicated weights over the tensor group");
-    require(WorkKind::tied_grad_reduce, reads_table(blocks_.back()) && is_end && !shares_table_, "between embedding and head");
+    const bool trains_tables = graph_.step.levers.lora.rank == 0;
+    require(WorkKind::tied_grad_reduce, trains_tables && reads_table(blocks_.back()) && is_end && !shares_table_,
+            "between embedding and head");
     check_worker_norms(at, block, place);
     check_waits(rank, at);
   }

@@ -94,6 +94,7 @@ std::string kind_of(const TaskGraph& graph, TaskId id) {
     case TaskKind::transfer:
       return "transfer";
     case TaskKind::collective:
+      if (work.kind == WorkKind::host_copy) return work.pass == Pass::forward ? "offload" : "reload";
       return name_of(work.collective);
     case TaskKind::optimizer:
       return "optimizer";
@@ -127,7 +128,8 @@ double flops_of(const TaskGraph& graph, TaskId id) {
   for (int i = work.first_op; i < work.last_op; ++i) {
     const Operator& op = operators[i];
     if (work.pass == Pass::forward || work.pass == Pass::recompute) flops += op.forward_flops;
-    if (work.pass == Pass::backward || work.pass == Pass::input_grad) flops += op.input_grad_flops;
+    if (work.pass == Pass::backward || work.pass == Pass::input_grad)
+      flops += op.input_grad_flops + (op.again ? op.forward_flops : 0);
     if (work.pass == Pass::backward || work.pass == Pass::weight_grad) flops += op.weight_grad_flops;
   }
   return flops;

@@ -76,6 +76,7 @@ enum class WorkKind : std::uint8_t {
   precondition,      // K-FAC: gradients of `stage`'s Linears times the inverses of their factors
   bubble_work,       // Work::bubble_work names its kind, or the collective of one
   parameter_gather,  // all-gather of `block`'s parameters (ZeRO 1, 2: after the step; ZeRO 3: before use)
+  host_copy,         // what a segment keeps, to the host's memory (pass forward) or back (backward)
 };
 
 struct Work {

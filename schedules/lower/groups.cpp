@@ -17,7 +17,9 @@ Groups::Groups(const Layout& layout, const Placement& placement, const Needs& ne
   const int t = layout.tensor;
   add_inner_groups(Axis::tensor, "tp", t, 1, tensor_);
   add_inner_groups(Axis::context, "cp", layout.context, t, context_);
-  add_data_groups(Axis::data, "dp", layout.data * layout.context, t, data_);
+  add_data_groups(Axis::data, "dp", shards_of(layout), t, data_);
+  if (layout.replicate > 1)
+    add_data_groups(Axis::data, "dp_copies", layout.replicate, t * shards_of(layout), shard_copies_);
   if (needs.experts) {
     const int cut = expert_tensor_of(sharding_of(layout));
     add_inner_groups(Axis::expert_tensor, "etp", cut, 1, expert_tensor_);
@@ -127,6 +129,11 @@ const std::vector<Groups::Group>& Groups::data_groups(int stage, bool experts) c
   return (experts ? expert_data_ : data_)[placement_.part_of(stage)];
 }
 
+const std::vector<Groups::Group>& Groups::copies_of_shards(int stage) const {
+  static const std::vector<Group> none_of_them;
+  return shard_copies_.empty() ? none_of_them : shard_copies_[placement_.part_of(stage)];
+}
+
 int Groups::embedding_pair(int copy, int member) const { return embedding_[copy * members() + member]; }
 
 int Groups::pipeline_pair(int sender, int receiver, bool forward) {
@@ -141,6 +148,12 @@ int Groups::pipeline_pair(int sender, int receiver, bool forward) {
   return at->second;
 }
 
+int Groups::host_lane(int rank, bool to_host) {
+  const auto [at, is_new] = host_lanes_.try_emplace({rank, to_host}, static_cast<int>(communicators_.size()));
+  if (is_new) communicators_.push_back({to_host ? "to_host" : "from_host", Axis::host, {rank}});
+  return at->second;
+}
+
 GroupNumbers::GroupNumbers(const TaskGraph& represented) {
   const Layout& layout = represented.step.layout;
   std::vector<Communicator> all;
@@ -148,6 +161,10 @@ GroupNumbers::GroupNumbers(const TaskGraph& represented) {
   const int members = rank_count(layout) / layout.pipeline;
   for (const Communicator& pair :
        represented.communicators) {  // all members of a pipeline rank use theirs first at once
+    if (pair.axis == Axis::host) {
+      const int first = pair.ranks[0] / members * members;
+      for (int member = 0; member < members; ++member) groups.host_lane(first + member, pair.name == "to_host");
+    }
     if (pair.axis != Axis::pipeline) continue;
     const int sender = pair.ranks[0] / members * members, receiver = pair.ranks[1] / members * members;
     const bool forward = pair.name.starts_with("pp.forward");

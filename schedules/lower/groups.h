@@ -44,6 +44,8 @@ class Groups {
   };
   const std::vector<Group>& groups(Axis axis, int pipeline) const;
   const std::vector<Group>& data_groups(int stage, bool experts = false) const;
+  // With hybrid sharding, data_groups are those of one copy of the shards; these join the ranks with the same shard.
+  const std::vector<Group>& copies_of_shards(int stage) const;
   // Pair of the ranks with the first and the last stage of `copy`, for member k, or its group of pairs; none when they
   // are one rank.
   int embedding_pair(int copy, int member) const;
@@ -51,6 +53,8 @@ class Groups {
   int world() const { return world_; }
   // Created on first use. `forward` = activations, else gradients.
   int pipeline_pair(int sender, int receiver, bool forward);
+  // The copy lane of a rank to its host, or from it. Created on first use.
+  int host_lane(int rank, bool to_host);
 
  private:
   int per_pipeline_rank() const { return member_count(layout_); }
@@ -69,10 +73,11 @@ class Groups {
   int replicas_ = 1, tensor_degree_ = 1;  // lowered ones
   std::vector<Communicator>& communicators_;
   std::vector<std::vector<Group>> tensor_, context_, expert_, expert_tensor_;  // per pipeline rank
-  std::vector<std::vector<Group>> data_, expert_data_;                         // per part
+  std::vector<std::vector<Group>> data_, expert_data_, shard_copies_;          // per part
   std::vector<int> embedding_;
   int world_ = none;
   std::map<std::tuple<int, int, bool>, int> pairs_;
+  std::map<std::pair<int, bool>, int> host_lanes_;
 };
 
 // Maps the communicators of a graph of representative ranks to their numbers in the graph of all ranks. A trace repeats

@@ -17,9 +17,12 @@ namespace slipway::schedules {
 
 namespace {
 
-// Bytes per parameter: bf16 and fp16 weights keep an fp32 master copy beside Adam's two moments (12 bytes, Fujii 2024).
-// Wider weights are their own master.
-double optimizer_bytes_per_parameter(Dtype dtype) { return bytes_of(dtype) == 2 ? 12.0 : 2.0 * bytes_of(dtype); }
+// Bytes per parameter: bf16 and fp16 weights keep an fp32 master copy beside Adam's two moments (12 bytes, Fujii 2024);
+// with moments of 2 bytes 8. Wider weights are their own master.
+double optimizer_bytes_per_parameter(const Step& step) {
+  const double moments = 2.0 * bytes_of(step.optimizer.moment_dtype);
+  return bytes_of(step.dtype) == 2 ? 4.0 + moments : 2.0 * bytes_of(step.dtype);
+}
 
 void set_static_bytes(const Step& step, TaskGraph& graph) {
   const auto members = static_cast<std::size_t>(step.layout.data * step.layout.context * step.layout.tensor);
@@ -130,24 +133,26 @@ TaskId LoweringState::add_collective(int communicator, int work, int micro_batch
 namespace {
 
 // `linears` of the elements have copies in the narrow format, by rows and by columns, beside those in the dtype.
-StaticBytes static_bytes(double elements, double linears, double shards, const Step& step) {
+StaticBytes static_bytes(double elements, double trained, double linears, double shards, const Step& step) {
   const int zero = step.layout.zero;
   const auto narrow = format_of(step.narrow);
   const double copies = narrow ? 2 * weight_bytes(*narrow) * linears : 0;
   return {(elements * bytes_of(step.dtype) + copies) / (zero >= 3 ? shards : 1),
-          elements * bytes_of(step.gradient_dtype) / (zero >= 2 ? shards : 1),
-          elements * optimizer_bytes_per_parameter(step.dtype) / (zero >= 1 ? shards : 1)};
+          trained * bytes_of(step.gradient_dtype) / (zero >= 2 ? shards : 1),
+          trained * optimizer_bytes_per_parameter(step) / (zero >= 1 ? shards : 1)};
 }
 
 }  // namespace
 
 StaticBytes static_bytes_of(const BlockElements& held, const Step& step, int copies) {
   const Layout& layout = step.layout;
-  const double shards = static_cast<double>(layout.data) * layout.context * copies;
+  const double shards = static_cast<double>(shards_of(layout)) * copies;
   const auto dense = static_cast<double>(held.dense), experts = static_cast<double>(held.experts);
-  const StaticBytes bytes = static_bytes(dense, static_cast<double>(held.linears), shards, step);
+  const StaticBytes bytes =
+      static_bytes(dense, static_cast<double>(held.trained()), static_cast<double>(held.linears), shards, step);
   if (held.experts == 0) return bytes;
-  const StaticBytes more = static_bytes(experts, experts, static_cast<double>(expert_data_of(layout)) * copies, step);
+  const StaticBytes more = static_bytes(experts, static_cast<double>(held.trained_experts()), experts,
+                                        static_cast<double>(expert_data_of(layout)) * copies, step);
   return {bytes.weights + more.weights, bytes.gradients + more.gradients, bytes.optimizer + more.optimizer};
 }
 
@@ -200,8 +205,7 @@ std::vector<StaticBytes> static_bytes_of(const Step& step) {
     for (int stage = 0; stage < placement.stages(); ++stage) {
       if (placement.rank[stage] != pipeline) continue;
       const BlockRange& part = stages[stage];
-      for (int block = part.first; block < part.last; ++block)
-        held += block_shard_elements(step.model, block, sharding_of(layout), one_table);
+      for (int block = part.first; block < part.last; ++block) held += elements_of_block(step, block, one_table);
     }
     result.push_back(static_bytes_of(held, step, placement.copies));
     if (!uses_kfac(step)) continue;
@@ -223,6 +227,7 @@ TaskGraph lower(const Step& step, const Representatives& representatives) {
   place_compute_order(state);
   limit_ring_prefetch(state);
   limit_gather_prefetch(state);
+  limit_host_copies(state);
   if (step.blocking_transfers) wait_for_transfers(state);
   lower_step_end(state);
   state.builder.close();

@@ -27,6 +27,7 @@ struct Passage {
   std::vector<BufferId> exit_gradient;   // [k] residual gradient that arrives from the stage after
   std::vector<BufferId> block_entry;     // [segment·K + k] residual at a recomputed block's start
   std::vector<BufferId> saved;           // [segment·K + k]
+  std::vector<BufferId> on_host;         // [segment·K + k] of what is kept in the host's memory
   std::vector<BufferId> shard;           // [segment·K + k] of an input that is gathered again for the weight gradient
   std::vector<BufferId> saved_weight;    // [segment·K + k] between input_grad and weight_grad
   std::vector<BufferId> cache;           // [segment·K + k] keys and values up to this slice, for the next
@@ -85,10 +86,13 @@ struct LoweringState {
     return groups.rank(lowered / members(), lowered % members());
   }
   std::vector<BufferId>& bucket(int rank, int bucket) { return buckets[row(rank, bucket)]; }
-  // Parameters of a bucket on one rank.
+  // Trained parameters of a bucket on one rank; all of them.
   double elements_of(int bucket) const {
-    const BlockElements elements =
-        block_shard_elements(step.model, block_of(bucket), sharding_of(step.layout), shares_table);
+    const BlockElements elements = elements_of_block(step, block_of(bucket), shares_table);
+    return static_cast<double>(is_experts(bucket) ? elements.trained_experts() : elements.trained());
+  }
+  double all_elements_of(int bucket) const {
+    const BlockElements elements = elements_of_block(step, block_of(bucket), shares_table);
     return static_cast<double>(is_experts(bucket) ? elements.experts : elements.dense);
   }
   double gradient_bytes() const { return bytes_of(graph.step.gradient_dtype); }
@@ -96,6 +100,8 @@ struct LoweringState {
   double data_degree() const {
     return static_cast<double>(step.layout.data) * step.layout.context * graph.placement.copies;
   }
+  // Of these, those that share one copy of the shards.
+  double shard_degree() const { return data_degree() / step.layout.replicate; }
   double data_degree(int bucket) const {
     return is_experts(bucket) ? static_cast<double>(expert_data_of(step.layout)) * graph.placement.copies
                               : data_degree();
@@ -108,6 +114,8 @@ struct LoweringState {
                         std::span<const BufferId> outputs);
 };
 
+// With hybrid sharding, the sum over the copies of one shard that follows a reduction.
+Work work_of_copies(const Work& reduction, double shards);
 // The work of a collective on a gradient bucket: bytes of this rank's shard, label "L5.ar_grad", "L5.experts.ar_grad".
 Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int bucket);
 
@@ -116,6 +124,7 @@ Work worker_norm_work(const LoweringState& state, int stage, int bucket);
 
 // ZeRO 3: a gather waits for the compute task two before its first reader; control edges only.
 void limit_weight_prefetch(LoweringState& state);
+void limit_host_copies(LoweringState& state);
 
 // ZeRO 2, 3: a block's gradient begins when the reduction of the one two before it is done; control edges only.
 void limit_unreduced_gradients(LoweringState& state);

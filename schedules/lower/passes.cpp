@@ -41,6 +41,7 @@ void ActionLowering::forward_segment(int i, Pass pass, bool emits) {
   const int pipeline = state_.pipeline_rank(action_.stage);
   const int work = segment_work(i, pass);
   const bool attends = has_attention(s);
+  const double offloaded = bytes_offloaded(s);
   gather_weights(i, pass, weights_);
   std::vector<BufferId> inputs, outputs;
   for (std::size_t k = 0; k < members_; ++k) {
@@ -69,7 +70,16 @@ void ActionLowering::forward_segment(int i, Pass pass, bool emits) {
       outputs.push_back(state_.builder.buffer(BufferKind::saved, 0, rank, saved_bytes(s)));
       passage_.saved[slot(i, k)] = outputs.back();
     }
+    const bool offloads = saves && offloaded > 0;
+    if (offloads) {
+      outputs.push_back(state_.builder.buffer(BufferKind::value, 0, rank, offloaded));
+      passage_.on_host[slot(i, k)] = outputs.back();
+    }
     state_.add_compute(action_, static_cast<int>(k), work, inputs, outputs);
+  }
+  for (std::size_t k = 0; k < members_ && saves && offloaded > 0; ++k) {
+    BufferId& held = passage_.on_host[slot(i, k)];
+    held = copy_to_host(s, k, held, offloaded);
   }
 }
 
@@ -79,9 +89,111 @@ void ActionLowering::collectives(int i, Pass pass) {
   for (int op = first; op < last; ++op) collective(is_backward ? first + last - 1 - op : op, pass);
 }
 
+double ActionLowering::bytes_made_again(const Segment& s) const {
+  double bytes = 0;
+  for (int i = s.first_op; i < s.last_op; ++i) bytes += operators_[i].again_bytes;
+  return bytes;
+}
+
+double ActionLowering::bytes_offloaded(const Segment& s) const {
+  double bytes = 0;
+  for (int i = s.first_op; i < s.last_op; ++i) bytes += operators_[i].offloaded_bytes;
+  return bytes;
+}
+
+// One layer's inputs, with the lanes of a rank. A copy back begins when the task two before its reader ends, and a rank
+// goes on two tasks before the copy is done, so that as much as two tasks keep lies in the GPU's memory:
+//
+//   forward   compute    │ 0F0.L0 │ 0F0.L1 │ 0F0.L2 │      backward  compute    │ 0B0.L2 │ 0B0.L1 │ 0B0.L0 │
+//             to_host             │ L0 │   │ L1 │                    from_host │ L1 │   │ L0 │
+//
+// Guarded by tests/schedules/levered_steps_test.cpp.
+
+Work ActionLowering::host_work(const Segment& s, Pass pass, double bytes) const {
+  Work work;
+  work.kind = WorkKind::host_copy;
+  work.pass = pass;
+  work.stage = action_.stage;
+  work.dtype = state_.graph.step.dtype;
+  work.bytes = bytes;
+  work.suffix = label_tail(s.name) + (pass == Pass::forward ? ".offload" : ".reload");
+  return work;
+}
+
+BufferId ActionLowering::copy_to_host(const Segment& s, std::size_t k, BufferId from, double bytes) {
+  const int rank = state_.groups.rank(state_.pipeline_rank(action_.stage), static_cast<int>(k));
+  const int work = state_.builder.work(host_work(s, Pass::forward, bytes));
+  const BufferId held = state_.builder.buffer(BufferKind::value, 0, rank, 0);
+  state_.add_collective(state_.groups.host_lane(rank, true), work, action_.micro_batch, action_.slice,
+                        std::span(&from, 1), std::span(&held, 1));
+  return held;
+}
+
+BufferId ActionLowering::copy_from_host(const Segment& s, std::size_t k, BufferId held, double bytes) {
+  const int rank = state_.groups.rank(state_.pipeline_rank(action_.stage), static_cast<int>(k));
+  const int work = state_.builder.work(host_work(s, Pass::backward, bytes));
+  const BufferId back = state_.builder.buffer(BufferKind::value, 0, rank, bytes);
+  state_.add_collective(state_.groups.host_lane(rank, false), work, action_.micro_batch, action_.slice,
+                        std::span(&held, 1), std::span(&back, 1));
+  return back;
+}
+
+void limit_host_copies(LoweringState& state) {
+  if (!state.step.levers.offloads()) return;
+  std::vector<std::vector<TaskId>> copies_of(state.graph.tasks.size());  // to the host, by the task that made them
+  const auto is_copy = [&](TaskId task) { return state.graph.work(task).kind == WorkKind::host_copy; };
+  for (TaskId task = 0; task < state.graph.tasks.size(); ++task) {
+    if (!is_copy(task) || state.graph.work(task).pass != Pass::forward) continue;
+    for (const BufferId in : state.graph.inputs[task])
+      if (const auto writer = state.graph.writer(in)) copies_of[*writer].push_back(task);
+  }
+  for (const auto& list : state.placed) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const TaskId task = list[i].second;
+      for (const TaskId copy : copies_of[task])
+        if (i + 2 < list.size()) state.builder.control(copy, list[i + 2].second);
+      for (const BufferId in : state.graph.inputs[task]) {
+        const auto writer = state.graph.writer(in);
+        if (i >= 2 && writer && is_copy(*writer)) state.builder.control(list[i - 2].second, *writer);
+      }
+    }
+  }
+}
+
+void ActionLowering::collective_again(int at_op) {
+  const Operator& op = operators_[at_op];
+  if (op.forward == Collective::none || at(op.wire, 0) == no_buffer) return;
+  Work work;
+  work.kind = WorkKind::wire_collective;
+  work.pass = Pass::recompute;
+  work.stage = action_.stage;
+  work.first_op = at_op;
+  work.last_op = at_op + 1;
+  work.collective = op.forward;
+  work.wire = op.wire;
+  work.dtype = op.dtype;
+  work.bytes = op.message_bytes;
+  work.suffix = "." + block_name(state_.blocks, op.block) + "." + op.part;
+  const int id = state_.builder.work(work), pipeline = state_.pipeline_rank(action_.stage);
+  std::vector<BufferId> inputs, outputs;
+  for (const auto& group : state_.groups.groups(op.axis, pipeline)) {
+    inputs.clear();
+    outputs.clear();
+    for (const int k : group.members) {
+      BufferId& held = at(op.wire, static_cast<std::size_t>(k));
+      inputs.push_back(held);
+      held = state_.builder.buffer(BufferKind::gradient, op.wire, state_.groups.rank(pipeline, k),
+                                   state_.graph.buffers[held].bytes);
+      outputs.push_back(held);
+    }
+    state_.add_collective(group.communicator, id, action_.micro_batch, action_.slice, inputs, outputs);
+  }
+}
+
 void ActionLowering::collective(int at_op, Pass pass) {
   const Operator& op = operators_[at_op];
   const bool is_backward = pass == Pass::backward || pass == Pass::input_grad;
+  if (is_backward && op.again) collective_again(at_op);
   const Collective kind = is_backward ? op.backward : op.forward;
   if (kind == Collective::none || at(op.wire, 0) == no_buffer) return;
   Work work;
@@ -150,7 +262,10 @@ void ActionLowering::forward_segments(int first, int last, Pass pass) {
     }
     const bool emits = pass == Pass::forward || i + 1 < last;
     if (pass == Pass::forward && segment(i).recomputed && starts_block(i)) {
-      for (std::size_t k = 0; k < members_; ++k) passage_.block_entry[slot(i, k)] = at(wire_residual, k);
+      for (std::size_t k = 0; k < members_; ++k) {
+        BufferId& entry = passage_.block_entry[slot(i, k)] = at(wire_residual, k);
+        if (offloads_layers()) entry = copy_to_host(segment(i), k, entry, state_.boundary);
+      }
     }
     forward_segment(i, pass, emits);
     if (pass == Pass::forward && i + 1 < last && comes_again(i + 1)) keep_shards(i + 1);
@@ -164,6 +279,7 @@ void ActionLowering::forward() {
   passage_.shard.assign(slots, no_buffer);
   passage_.block_entry.assign(slots, no_buffer);
   passage_.cache.assign(slots, no_buffer);
+  passage_.on_host.assign(slots, no_buffer);
   passage_.cache_gradient.assign(slots, no_buffer);
   if (!state_.graph.placement.is_first(action_.stage)) wires_[wire_index(wire_residual)] = passage_.entry;
   forward_segments(0, segments(), Pass::forward);
@@ -197,7 +313,10 @@ void ActionLowering::recompute_block_ending_at(int last) {
   int first = last;
   while (!starts_block(first)) --first;
   ActionLowering again(state_, action_);
-  for (std::size_t k = 0; k < members_; ++k) again.at(wire_residual, k) = passage_.block_entry[slot(first, k)];
+  for (std::size_t k = 0; k < members_; ++k) {
+    const BufferId entry = passage_.block_entry[slot(first, k)];
+    again.at(wire_residual, k) = offloads_layers() ? copy_from_host(segment(first), k, entry, state_.boundary) : entry;
+  }
   again.weights_ = weights_;
   again.forward_segments(first, last + 1, Pass::recompute);
   weights_ = std::move(again.weights_);  // gathered once for both passes
@@ -224,12 +343,18 @@ void ActionLowering::backward_segment(int i) {
   const int work = segment_work(i, action_.pass);
   const bool leaves_weights = action_.pass == Pass::input_grad && has_weight_grad(s);
   const bool attends = has_attention(s);
+  const double again_bytes = bytes_made_again(s), offloaded = bytes_offloaded(s);
   gather_weights(i, action_.pass, weights_);
   if (!leaves_weights) gather_again(i);
+  for (std::size_t k = 0; k < members_ && offloaded > 0; ++k) {
+    BufferId& held = passage_.on_host[slot(i, k)];
+    held = copy_from_host(s, k, held, offloaded);
+  }
   std::vector<BufferId> inputs, outputs;
   for (std::size_t k = 0; k < members_; ++k) {
     const int rank = state_.groups.rank(pipeline, static_cast<int>(k));
     inputs.assign(1, passage_.saved[slot(i, k)]);
+    if (offloaded > 0) inputs.push_back(passage_.on_host[slot(i, k)]);
     if (!again_.empty()) inputs.push_back(again_[k]);
     outputs.clear();
     for_each_wire(static_cast<Wires>(s.out & wires_with_gradient), [&](Wires wire) {
@@ -253,6 +378,7 @@ void ActionLowering::backward_segment(int i) {
       outputs.push_back(state_.builder.buffer(BufferKind::gradient, wire_kv, rank, bytes_of_cache(s)));
       state_.passage(action_.stage, action_.micro_batch, action_.slice - 1).cache_gradient[slot(i, k)] = outputs.back();
     }
+    if (again_bytes > 0) outputs.push_back(state_.builder.buffer(BufferKind::value, 0, rank, again_bytes));
     if (leaves_weights) {
       outputs.push_back(state_.builder.buffer(BufferKind::saved, 0, rank, bytes_left_by(i)));
       passage_.saved_weight[slot(i, k)] = outputs.back();
@@ -456,6 +582,20 @@ void ActionLowering::reduce_finished_blocks(int i, TaskId first_writer) {
     for (const int k : group.members)
       state_.reductions[state_.groups.rank(pipeline, k)].emplace_back(gradient_begins_ + static_cast<TaskId>(k),
                                                                       reduction);
+  }
+  const Work sum = work_of_copies(work, state_.shard_degree());
+  const auto& copies = state_.groups.copies_of_shards(action_.stage);
+  const int sum_id = copies.empty() ? none : state_.builder.work(sum);
+  for (const auto& group : copies) {
+    inputs.clear();
+    outputs.clear();
+    for (const int k : group.members) {
+      BufferId& reduced = state_.bucket(state_.groups.rank(pipeline, k), block).back();
+      inputs.push_back(reduced);
+      reduced = state_.builder.buffer(BufferKind::bucket, 0, state_.groups.rank(pipeline, k), 0);
+      outputs.push_back(reduced);
+    }
+    state_.add_collective(group.communicator, sum_id, action_.micro_batch, action_.slice, inputs, outputs);
   }
 }
 

@@ -48,6 +48,7 @@ class ActionLowering {
   const Segment& segment(int i) const { return stage_.segments[i]; }
   std::size_t slot(int i, std::size_t k) const { return static_cast<std::size_t>(i) * members_ + k; }
   BufferId& at(Wires wire, std::size_t k) { return wires_[wire_index(wire)][k]; }
+  bool offloads_layers() const { return state_.step.levers.offloaded.has(OffloadedInput::layer_inputs); }
   bool starts_block(int i) const { return i == 0 || segment(i - 1).first_block != segment(i).first_block; }
 
   void forward_segments(int first, int last, Pass pass);
@@ -60,6 +61,15 @@ class ActionLowering {
   // The collectives behind segment i: in the order of the list, or from the last to the first in a backward.
   void collectives(int i, Pass pass);
   void collective(int at_op, Pass pass);
+  // The message of a recomputed module, before its dual.
+  void collective_again(int at_op);
+  // What recomputed modules of the segment make again; what it keeps in the host's memory.
+  double bytes_made_again(const Segment& s) const;
+  double bytes_offloaded(const Segment& s) const;
+  Work host_work(const Segment& s, Pass pass, double bytes) const;
+  // Copies a buffer of member k to the host, or back: what the host holds has no bytes here.
+  BufferId copy_to_host(const Segment& s, std::size_t k, BufferId from, double bytes);
+  BufferId copy_from_host(const Segment& s, std::size_t k, BufferId held, double bytes);
   // Ring attention whose first round is segment `first` (ring.cpp).
   bool in_ring(int i) const { return operators_[segment(i).first_op].kind == OpKind::ring_attention; }
   int rounds() const { return state_.graph.shape().sharding.context; }

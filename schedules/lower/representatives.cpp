@@ -46,7 +46,8 @@ class NeighbourTable {
     const int t = layout.tensor, cut = expert_tensor_of(sharding_of(layout));
     add_inner(Axis::tensor, 1, t);
     add_inner(Axis::context, t, layout.context);
-    add_data(Axis::data, t, layout.data * layout.context);
+    add_data(Axis::data, t, shards_of(layout));
+    if (layout.replicate > 1) add_data(Axis::data, t * shards_of(layout), layout.replicate);
     if (joined.experts) {
       add_inner(Axis::expert_tensor, 1, cut);
       add_data(Axis::expert_data, layout.expert * cut, expert_data_of(layout));
@@ -232,7 +233,7 @@ bool takes_trees(const Cluster& cluster, const Layout& layout, const JoinedRanks
   const bool reduces_experts = joined.experts && layout.zero == 0 && expert_data_of(layout) > 1;
   if (reduces_experts && trees(Axis::expert_data, near * layout.data)) return true;
   return trees(Axis::tensor, layout.tensor) || (layout.context > 1 && trees(Axis::context, near)) ||
-         (layout.zero == 0 && trees(Axis::data, near * layout.data));
+         ((layout.zero == 0 || layout.replicate > 1) && trees(Axis::data, near * layout.data));
 }
 
 bool norm_is_traffic(const Cluster& cluster) {

@@ -171,6 +171,7 @@ Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int bucke
   } else if (kind == WorkKind::parameter_gather) {
     work.collective = Collective::all_gather;
     work.dtype = state.graph.step.dtype;
+    if (step.layout.zero >= 3) elements = state.all_elements_of(bucket);  // frozen ones are sharded too
     tail = ".ag_param";
   } else if (step.layout.zero >= 1) {
     work.collective = Collective::reduce_scatter;
@@ -178,6 +179,14 @@ Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int bucke
   }
   work.bytes = elements * bytes_of(work.dtype);
   work.suffix = "." + block_name(state.blocks, block) + (work.experts ? ".experts" : "") + tail;
+  return work;
+}
+
+Work work_of_copies(const Work& reduction, double shards) {
+  Work work = reduction;
+  work.collective = Collective::all_reduce;
+  work.bytes /= shards;
+  work.suffix += "_copies";
   return work;
 }
 
@@ -245,7 +254,7 @@ TaskId StepEnd::on_buckets(int communicator, const Work& work, const std::vector
 
 void StepEnd::reduce_norms(int stage) {
   const Layout& layout = state_.step.layout;
-  if (layout.tensor == 1) return;
+  if (layout.tensor == 1 || state_.step.levers.lora.rank > 0) return;  // LoRA: norms and routers are frozen
   for (int block = range(stage).first; block < range(stage).last; ++block) {
     if (block_tensor_sum_elements(state_.step.model, block, layout.tensor, layout.sequence_parallel) == 0) continue;
     const Work work = bucket_work(state_, WorkKind::norm_grad_reduce, stage, block);
@@ -258,7 +267,7 @@ void StepEnd::reduce_norms(int stage) {
 }
 
 void StepEnd::reduce_tied_embedding(int copy) {
-  if (!reads_table(state_.blocks.back()) || state_.shares_table) return;
+  if (!reads_table(state_.blocks.back()) || state_.shares_table || state_.step.levers.lora.rank > 0) return;
   const int parts = state_.graph.placement.parts(), head = static_cast<int>(state_.blocks.size()) - 1;
   const int first = copy * parts, last = first + parts - 1;
   const Work work = bucket_work(state_, WorkKind::tied_grad_reduce, copy == 0 ? none : first, 0);
@@ -280,6 +289,13 @@ void StepEnd::reduce_over_data(int part) {
       std::vector<std::pair<int, int>> at;
       for (const int r : group.ranks) at.emplace_back(r, bucket);
       on_buckets(group.communicator, work, at);
+    }
+    if (work.experts) continue;
+    const Work sum = work_of_copies(work, state_.shard_degree());
+    for (const auto& group : state_.groups.copies_of_shards(part)) {
+      std::vector<std::pair<int, int>> at;
+      for (const int r : group.ranks) at.emplace_back(r, bucket);
+      on_buckets(group.communicator, sum, at);
     }
   }
 }
@@ -408,7 +424,7 @@ double StepEnd::shard_elements(const BlockRange& blocks) const {
   for (const int bucket : state_.buckets_of(blocks))
     (state_.is_experts(bucket) ? of_experts : elements) += state_.elements_of(bucket);
   if (state_.step.layout.zero == 0) return elements + of_experts;
-  elements /= state_.data_degree();
+  elements /= state_.shard_degree();
   return of_experts > 0 ? elements + of_experts / state_.data_degree(state_.experts_of(0)) : elements;
 }
 

@@ -79,6 +79,18 @@ MemoryParts of_block(std::span<const Operator> operators, const Stages& stages) 
   return parts;
 }
 
+// Bytes of a block that are there during its backward pass alone: what recomputed modules make again, and what comes back
+// from the host's memory.
+MemoryParts made_again(std::span<const Operator> operators, const Stages& stages) {
+  MemoryParts parts;
+  constexpr int copies = 2;  // of a layer that is on its way, and of the one at work
+  for (Operator op : operators) {
+    op.saved_bytes = op.again_bytes + copies * op.offloaded_bytes;
+    add_kept(op, stages.blocks[op.block], stages.shape, parts);
+  }
+  return parts;
+}
+
 double left_for_weights(const std::vector<Operator>& operators, const Stages& stages) {
   double bytes = 0;
   for (std::size_t i = 0; i < operators.size(); ++i) {
@@ -109,12 +121,14 @@ Kept kept_of(const Stages& of) {
     for (std::size_t at = 0; at < operators.size();) {
       const std::span<const Operator> block = block_at(operators, at);
       at += block.size();
-      const MemoryParts own = of_block(block, stages);
+      const MemoryParts own = of_block(block, stages), again = made_again(block, stages);
+      if (sum(again) > sum(at_work)) at_work = again;
       if (!full || stages.blocks[block.front().block].kind != BlockKind::transformer) {
         parts += own;
         continue;
       }
-      parts[MemoryPart::layer_inputs] += residual;
+      const bool on_host = stages.step.levers.offloaded.has(OffloadedInput::layer_inputs);
+      parts[MemoryPart::layer_inputs] += on_host ? 0 : residual;
       if (sum(own) > sum(at_work)) at_work = own;
     }
     kept.parts.push_back(parts);
@@ -129,7 +143,7 @@ std::vector<BlockElements> block_elements(const Stages& stages, int pipeline) {
   for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
     if (!stages.on_rank(stage, pipeline)) continue;
     for (int block = stages.ranges[stage].first; block < stages.ranges[stage].last; ++block)
-      elements.push_back(block_shard_elements(stages.step.model, block, stages.shape.sharding));
+      elements.push_back(elements_of_block(stages.step, block));
   }
   return elements;
 }
@@ -143,10 +157,10 @@ BlockElements elements_of(const Stages& stages, int pipeline) {
 // Elements of the two largest blocks that follow each other in a rank's backward passes; the last is followed by the
 // next micro-batch's first. So many are gathered at a time (ZeRO 3), or keep an unreduced gradient (ZeRO 2, 3), as the
 // lowering allows it (schedules/lower/passes.cpp).
-double elements_of_two_blocks(const Stages& stages, int pipeline) {
+double elements_of_two_blocks(const Stages& stages, int pipeline, bool trained) {
   std::vector<double> elements;
   for (const BlockElements& each : block_elements(stages, pipeline))
-    elements.push_back(static_cast<double>(each.sum()));
+    elements.push_back(static_cast<double>(trained ? each.trained() + each.trained_experts() : each.sum()));
   double most = elements.size() == 1 ? elements[0] : 0;
   for (std::size_t i = 0; i < elements.size() && elements.size() > 1; ++i)
     most = std::max(most, elements[i] + elements[(i + 1) % elements.size()]);
@@ -156,9 +170,10 @@ double elements_of_two_blocks(const Stages& stages, int pipeline) {
 void add_sharded(const Stages& stages, int pipeline, MemoryParts& parts) {
   const Layout& layout = stages.step.layout;
   if (layout.zero < 2 || layout.data * layout.context == 1) return;
-  const double elements = elements_of_two_blocks(stages, pipeline);
-  parts[MemoryPart::gradient_buckets] = elements * bytes_of(stages.step.gradient_dtype);
-  if (layout.zero == 3) parts[MemoryPart::gathered_weights] = elements * bytes_of(stages.step.dtype);
+  parts[MemoryPart::gradient_buckets] =
+      elements_of_two_blocks(stages, pipeline, true) * bytes_of(stages.step.gradient_dtype);
+  if (layout.zero == 3)
+    parts[MemoryPart::gathered_weights] = elements_of_two_blocks(stages, pipeline, false) * bytes_of(stages.step.dtype);
 }
 
 // A tied head's table is another copy where the embedding is elsewhere.
@@ -183,9 +198,11 @@ StageTerms without_parts(const Stages& stages, int pipeline) {
   const Tokens tokens = tokens_of(stages.shape);
   const double width = bytes_of(step.dtype) / 2.0;
   StageTerms terms;
-  terms.parameters = static_cast<double>(elements_of(stages, pipeline).sum() - tied_elements(stages, pipeline));
+  const BlockElements elements = elements_of(stages, pipeline);
+  terms.parameters = static_cast<double>(elements.trained() + elements.trained_experts() -
+                                         (stages.step.levers.lora.rank > 0 ? 0 : tied_elements(stages, pipeline)));
   terms.gradient_bytes = bytes_of(step.gradient_dtype);
-  terms.replicas = static_cast<double>(step.layout.data) * step.layout.context;
+  terms.replicas = shards_of(step.layout);
   terms.tensor = step.layout.tensor;
   terms.pipeline = step.layout.pipeline;
   terms.context = step.layout.context;
@@ -222,7 +239,9 @@ std::vector<StaticBytes> fixed_bytes(const Stages& stages) {
   std::vector<StaticBytes> bytes;
   for (int pipeline = 0; pipeline < stages.step.layout.pipeline; ++pipeline) {
     BlockElements elements = elements_of(stages, pipeline);
-    elements.dense -= tied_elements(stages, pipeline);
+    const std::int64_t tied = tied_elements(stages, pipeline);
+    elements.dense -= tied;
+    if (stages.step.levers.lora.rank > 0) elements.frozen -= tied;
     bytes.push_back(static_bytes_of(elements, stages.step));
   }
   return bytes;

@@ -101,6 +101,140 @@ void overlap_cuts_gathers_of_sequence_parallelism(const Step& step, Findings& fo
   });
 }
 
+// Levers (models/model/levers.h).
+
+void recomputed_modules_stand_alone(const Step& step, Findings& found) {
+  if (step.levers.recomputed.empty() || step.recompute == Recompute::none) return;
+  found.refuse("schedule.recompute_modules", [&] {
+    return Text{"schedule.recompute " + std::string(name_of(step.recompute)) + " says already what is recomputed",
+                "with schedule.recompute none", "leave one of the two out; selective is [core_attn]"};
+  });
+}
+
+void recomputed_modules_are_there(const Step& step, Findings& found) {
+  const auto& modules = step.levers.recomputed;
+  if (modules.empty()) return;
+  // Without shared experts or plain MLPs, these two do nothing, and recipes name them all the same.
+  for (const auto& [module, what] : {std::pair{RecomputedModule::moe_act, "experts"},
+                                     {RecomputedModule::moe, "experts"},
+                                     {RecomputedModule::layernorm, "layers with norms before attention and MLP"},
+                                     {RecomputedModule::mla_up_proj, "latent attention"}}) {
+    const auto has = [&](const BlockRun& run) {
+      return run.block.kind == BlockKind::transformer && has_module(run.block, module);
+    };
+    const std::vector<BlockRun>& runs = step.model->runs;
+    if (!modules.has(module) || std::any_of(runs.begin(), runs.end(), has)) continue;
+    found.refuse("schedule.recompute_modules", [&] {
+      return Text{std::string(name_in(recomputed_module_names, module)) + " is a part of " + what + ", which model " +
+                      step.model->name + " does not have",
+                  "parts of its layers", "leave it out of the list"};
+    });
+  }
+}
+
+void graphs_have_fixed_shapes(const Step& step, Findings& found) {
+  const auto& graphs = step.levers.graphs;
+  const auto refuse = [&](const char* problem, const char* remedy) {
+    found.refuse("schedule.cuda_graphs", [&] { return Text{problem, "as Megatron-Core captures them", remedy}; });
+  };
+  if (graphs.has(GraphScope::full) && graphs != set_of(GraphScope::full))
+    refuse("full is the whole step, so there is nothing beside it", "leave the others out");
+  if (graphs.has(GraphScope::moe_preprocess) && !graphs.has(GraphScope::moe_router))
+    refuse("moe_preprocess is captured together with the router", "add moe_router");
+  if (graphs.has(GraphScope::moe) && step.routing.capacity == 0)
+    refuse("whole experts are captured only where they drop and pad: else the number of their rows changes",
+           "set run.expert_capacity, or capture moe_router and moe_preprocess");
+}
+
+void hybrid_shards_are_whole_groups(const Step& step, Findings& found) {
+  const Layout& layout = step.layout;
+  if (layout.replicate == 1) return;
+  const auto refuse = [&](const std::string& problem, const std::string& allowed, const std::string& remedy) {
+    found.refuse("layout.replicate", [&] { return Text{problem, allowed, remedy}; });
+  };
+  if (layout.zero == 0)
+    return refuse("without ZeRO every data rank is a replica", "1", "leave it out, or set layout.zero");
+  if (layout.data % layout.replicate != 0)
+    return refuse("it does not divide layout.data = " + str(std::int64_t{layout.data}), divisors_of(layout.data),
+                  "choose one of these");
+  if (shards_of(layout) == 1)
+    return refuse("every rank would have a copy of its own, so nothing is sharded", "fewer than data x context ranks",
+                  "leave it out, and set layout.zero to 0");
+  const Schedule* schedule = schedule_named(step.schedule);
+  if (schedule != nullptr && schedule->copies > 1)
+    return refuse("the copies of the model in " + schedule->name + " share their shards", "1", "leave it out");
+  if (dispatches_tokens(step))
+    return refuse(
+        "experts on ranks of their own have data groups of their own, whose shards are not divided in two ways", "1",
+        "leave it out, or set layout.expert to 1");
+  if (uses_kfac(step) || step.worker_norms)
+    return refuse("K-FAC and the norm test reduce over all data ranks at once", "1", "leave it out");
+  if (layout.zero >= 2 && step.model->runs.back().block.tied)
+    refuse("slices of a tied embedding and head are reduced over all data ranks",
+           "with ZeRO 2 and 3 and a tied head: 1", "leave it out, or set layout.zero to 1");
+}
+
+void inputs_are_offloaded_once(const Step& step, Findings& found) {
+  const auto& inputs = step.levers.offloaded;
+  const bool layers = inputs.has(OffloadedInput::layer_inputs), full = step.recompute == Recompute::full;
+  const auto refuse = [&](const char* problem, const char* remedy) {
+    found.refuse("schedule.offload", [&] { return Text{problem, "what the backward pass reads", remedy}; });
+  };
+  if (layers && !full)
+    return refuse("layer_inputs are what whole recomputed layers keep", "set schedule.recompute to full");
+  if (!inputs.empty() && full && inputs != set_of(OffloadedInput::layer_inputs))
+    return refuse("a layer that is recomputed keeps nothing but its input", "offload layer_inputs alone");
+  if (!has_experts(step.model) && (inputs.has(OffloadedInput::expert_fc1) || inputs.has(OffloadedInput::moe_act)))
+    refuse("the model has no experts", "leave expert_fc1 and moe_act out");
+}
+
+void offloaded_layers_are_there(const Step& step, Findings& found) {
+  const std::int64_t asked = step.levers.offloaded_layers, layers = layer_count(step.model);
+  if (asked == 0) return;
+  const auto refuse = [&](const std::string& problem, const std::string& allowed, const char* remedy) {
+    found.refuse("schedule.offload_layers", [&] { return Text{problem, allowed, remedy}; });
+  };
+  if (asked > layers)
+    return refuse("the model has " + str(layers) + " layers", "0 to " + str(layers), "choose one of these");
+  if (step.recompute == Recompute::full)
+    refuse("a layer that is recomputed keeps nothing but its input", "0",
+           "set schedule.offload to layer_inputs instead");
+}
+
+void offload_has_a_link(const Step& step, const Cluster& cluster, Findings& found) {
+  if (!step.levers.offloads()) return;
+  for (const NodeGroup& group : cluster.groups) {
+    if (group.machine.host_to_device.bandwidth > 0 && group.machine.device_to_host.bandwidth > 0) continue;
+    return found.refuse("schedule.offload", [&] {
+      return Text{"the profile of " + group.machine.name + " has no host_to_device and device_to_host bandwidth",
+                  "machines whose link to the host is known",
+                  "leave it out, or give the profile both links with their source (`slipway calibrate` measures them)"};
+    });
+  }
+}
+
+void adapters_are_trained_by_adamw(const Step& step, Findings& found) {
+  if (step.levers.lora.rank == 0) return;
+  if (uses_kfac(step))
+    found.refuse("run.lora.rank", [] {
+      return Text{"K-FAC's factors are those of trained Linears, and LoRA freezes them", "with kfac: 0",
+                  "choose adamw, or leave run.lora out"};
+    });
+  if (step.levers.lora.modules.empty())
+    found.refuse("run.lora.modules", [] {
+      return Text{"no Linear has an adapter, so nothing is trained", all_names(lora_module_names), "name one or more"};
+    });
+}
+
+void narrow_moments_stand_beside_a_copy(const Step& step, Findings& found) {
+  if (step.optimizer.moment_dtype == Dtype::float32) return;
+  if (bytes_of(step.dtype) == 2 && !uses_kfac(step)) return;
+  found.refuse("run.optimizer.moment_dtype", [] {
+    return Text{"moments of 2 bytes belong to adamw beside weights of 2 bytes", "float32",
+                "set run.dtype to bfloat16, or leave it out"};
+  });
+}
+
 // K-FAC and work in the bubbles.
 
 void kfac_has_no_experts(const Step& step, Findings& found) {
@@ -690,6 +824,16 @@ const std::vector<Rule>& book() {
   static const std::vector<Rule> rules{
       {{sequence_parallel, tensor}, sequence_parallelism_needs_a_tensor_group},
       {{"schedule.overlap_tensor", sequence_parallel, tensor}, overlap_cuts_gathers_of_sequence_parallelism},
+      {{"schedule.recompute_modules", recompute}, recomputed_modules_stand_alone},
+      {{model, "schedule.recompute_modules"}, recomputed_modules_are_there},
+      {{"schedule.cuda_graphs", "run.expert_capacity"}, graphs_have_fixed_shapes},
+      {{model, "layout.replicate", zero, data, context, name, tensor, expert_key, expert_tensor_key, optimizer},
+       hybrid_shards_are_whole_groups},
+      {{model, "schedule.offload", recompute}, inputs_are_offloaded_once},
+      {{model, "schedule.offload_layers", recompute}, offloaded_layers_are_there},
+      {{"schedule.offload", "schedule.offload_layers"}, nullptr, offload_has_a_link},
+      {{"run.lora.rank", "run.lora.modules", optimizer}, adapters_are_trained_by_adamw},
+      {{"run.optimizer.moment_dtype", dtype, optimizer}, narrow_moments_stand_beside_a_copy},
       {{"layout.placement"}, nullptr, placement_names_every_node},
       {{tensor, context, pipeline, data}, nullptr, ranks_fill_the_cluster},
       {{dtype}, nullptr, machines_compute_in_the_dtype},

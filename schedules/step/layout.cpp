@@ -173,6 +173,8 @@ Sharding sharding_of(const Layout& layout) {
           .dispatcher = layout.dispatcher};
 }
 
+int shards_of(const Layout& layout) { return layout.data * layout.context / layout.replicate; }
+
 int member_count(const Layout& layout) { return layout.data * layout.context * layout.tensor; }
 
 int expert_data_of(const Layout& layout) {

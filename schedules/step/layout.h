@@ -31,6 +31,9 @@ struct Layout {
   ContextExchange context_exchange = ContextExchange::all_gather;
   bool sequence_parallel = false;
   int zero = 0;  // 0..3
+  // Groups of data ranks, each with all shards of ZeRO (hybrid sharding: HSDP, Megatron-Core's instances of the
+  // distributed optimizer). A group has data·context / replicate ranks that follow one another.
+  int replicate = 1;
   SplitKind split = SplitKind::even;
   std::vector<int> split_list = {};  // transformer layers per stage when split == list
   std::vector<int> placement = {};   // node that holds the first ranks, the next ranks, ...; empty: 0, 1, ...
@@ -56,6 +59,8 @@ Sharding sharding_of(const Layout& layout);
 // Ranks of a pipeline rank; those among them that hold the same part of the same experts.
 int member_count(const Layout& layout);
 int expert_data_of(const Layout& layout);
+// Ranks among which ZeRO divides what data and context ranks hold alike.
+int shards_of(const Layout& layout);
 
 // The representative rank, which has the tasks of `rank`: `rank` itself where all members have tasks.
 std::int32_t representative_of(const Layout& layout, const Representatives& representatives, std::int32_t rank);

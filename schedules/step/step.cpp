@@ -11,8 +11,17 @@ WorkShape work_shape(const Step& step) {
           .kernels = step.kernels,
           .dtype = step.dtype,
           .narrow = step.narrow,
-          .recompute_attention = step.recompute == Recompute::selective,
-          .routing = step.routing};
+          .recompute_attention =
+              step.recompute == Recompute::selective || step.levers.recomputed.has(RecomputedModule::core_attn),
+          .routing = step.routing,
+          .levers = step.levers};
+}
+
+BlockElements elements_of_block(const Step& step, int block, bool shares_table) {
+  const Sharding cut = sharding_of(step.layout);
+  BlockElements elements = block_shard_elements(step.model, block, cut, shares_table);
+  if (step.levers.lora.rank > 0) add_adapters(elements, blocks_of(step.model)[block], cut, step.levers.lora);
+  return elements;
 }
 
 int micro_batches_of(const Step& step) {

@@ -9,6 +9,7 @@
 
 #include "models/model/model.h"
 #include "models/model/operators.h"
+#include "models/model/parameters.h"
 #include "models/model/sharding.h"
 #include "models/training/learning_rate.h"
 #include "schedules/step/action.h"
@@ -41,6 +42,7 @@ struct Optimizer {
   LearningRateSchedule lr_schedule = {};  // lr is its highest rate
   int refresh_steps = 1;                  // kfac without bubble work: steps between two refreshes
   double damping = 1e-3;                  // kfac: γ (exec/rank/kfac.h)
+  Dtype moment_dtype = Dtype::float32;    // of adamw's moments, where weights have fewer bytes than float32
   double router_bias_speed = 0;           // γ of DeepSeek-V3, section 2.1.2: how far a router's bias moves in a step
 };
 
@@ -86,11 +88,14 @@ struct Step {
   // is sent while the product works on another (schedules/time/overlap.h). Only priced.
   bool overlap_tensor = false;
   Routing routing = {};             // of tokens to experts
+  Levers levers = {};               // modules recomputed or launched by graphs; LoRA
   bool blocking_transfers = false;  // a rank goes on only after its message to another stage is sent
 };
 
 // Shape of the work of one micro-batch; with slices, of the first slice.
 WorkShape work_shape(const Step& step);
+// Elements of a block on one rank, and which of them are frozen. `shares_table`: parameters.h.
+BlockElements elements_of_block(const Step& step, int block, bool shares_table = false);
 // Micro-batches per pipeline and step. Throws std::invalid_argument when the batch does not divide.
 int micro_batches_of(const Step& step);
 // The named schedule. Throws std::invalid_argument when there is none of that name.

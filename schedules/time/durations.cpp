@@ -76,7 +76,8 @@ double seconds_by_the_others(const TaskGraph& graph, const Work& work, const Mac
     case WorkKind::segment:
       return machine.task_overhead + operators_seconds(machine, graph.operators_run_by(work), direction_of(work.pass));
     case WorkKind::optimizer_step:
-      return machine.task_overhead + optimizer_seconds(machine, work.elements, work.dtype) +
+      return machine.task_overhead +
+             optimizer_seconds(machine, work.elements, work.dtype, graph.step.optimizer.moment_dtype) +
              (is_first_of_its_rank(graph, work.stage) ? machine.constants.fixed : 0);
     case WorkKind::worker_norm:
     case WorkKind::grad_norm:
@@ -102,7 +103,7 @@ double message_seconds(const Work& work, int members, double latency, double ban
 }
 
 double message_seconds(const Work& work, int members, const LinkPath& path) {
-  if (work.kind == WorkKind::transfer)
+  if (work.kind == WorkKind::transfer || work.kind == WorkKind::host_copy)
     return whole_of(path) * (path.start + path.latency + work.bytes / path.bandwidth);
   const double messages = messages_for(work, path);
   return whole_of(path) * messages * collective_seconds(path, work.collective, members, work.bytes / messages);
@@ -120,7 +121,7 @@ double seconds_before(const Work& work, const Communicator& communicator, const 
   return seconds;
 }
 
-static_assert(static_cast<std::size_t>(Axis::expert_data) + 1 == message_axes);
+static_assert(static_cast<std::size_t>(Axis::host) + 1 == message_axes);
 
 namespace {
 
@@ -212,8 +213,7 @@ double host_seconds(WorkKind kind, int members, Axis axis, const Machine& machin
 }
 
 double host_seconds_of_checkpoint(const Machine& machine) {
-  constexpr int states = 4;
-  return has_host(machine) ? machine.constants.whole * states * machine.constants.host_kernel : 0;
+  return has_host(machine) ? machine.constants.whole * checkpoint_states * machine.constants.host_kernel : 0;
 }
 
 namespace {
@@ -227,6 +227,9 @@ bool starts_block(const TaskGraph& graph, const Work& work) {
 }  // namespace
 
 double host_seconds(const TaskGraph& graph, const Work& work, int members, Axis axis, const Machine& machine) {
+  if (work.kind == WorkKind::wire_collective &&
+      graph.operators(work)[static_cast<std::size_t>(work.first_op)].in_graph > 0)
+    return 0;
   if (work.kind != WorkKind::segment) return host_seconds(work.kind, members, axis, machine);
   if (!has_host(machine)) return 0;
   double seconds = 0;

@@ -196,7 +196,21 @@ LinkPath switched_path_of(const Cluster& cluster, const Communicator& communicat
 
 }  // namespace
 
+namespace {
+
+LinkPath host_path(const Cluster& cluster, const Communicator& communicator) {
+  const Machine& machine = cluster.groups[place_of(cluster, communicator.ranks.front()).group].machine;
+  const Link& link = communicator.name == "to_host" ? machine.device_to_host : machine.host_to_device;
+  LinkPath path;
+  path.latency = link.latency;
+  path.bandwidth = link.bandwidth * link.efficiency;
+  return path;
+}
+
+}  // namespace
+
 LinkPath path_of(const Cluster& cluster, const Communicator& communicator) {
+  if (communicator.axis == Axis::host) return host_path(cluster, communicator);
   LinkPath path = switched_path_of(cluster, communicator);
   take_mesh(path, cluster, communicator);
   return path;

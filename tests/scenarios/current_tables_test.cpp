@@ -48,6 +48,21 @@ TEST(BridgeTable, ARowReadsBackInSlipwaysOwnFormatWithItsExperts) {
   EXPECT_EQ(price(again.rows.at(0)).step_s, price(row).step_s);
 }
 
+// LoRA of rank 16 beside qkv, graphs of parts of a layer, layers in the host's memory: keys of one row.
+TEST(BridgeTable, LeversOfARecipeAreKeys) {
+  const PublishedTable table = table_of(bridge_header +
+                                        "26.04,yes,lora,LLAMA3_70B,,,GB200,8,BF16,4096,32,1,1,1,1,1,n/a,0,1000,v,,mlp,,"
+                                        "transformer_engine,attn mlp,False,,40,,,,\n");
+  const PublishedRow& row = table.rows.at(0);
+  ASSERT_EQ(row.unpriceable, "");
+  const Levers& levers = row.step.levers;
+  EXPECT_EQ(levers.recomputed, set_of(RecomputedModule::mlp));
+  EXPECT_EQ(levers.graphs, set_of(GraphScope::attn, GraphScope::mlp));
+  EXPECT_EQ(levers.lora, (Lora{16, set_of(LoraModule::qkv)}));
+  EXPECT_EQ(levers.offloaded_layers, 40);
+  EXPECT_GT(price(row).step_s, 0);
+}
+
 TEST(BridgeTable, OfTheReleasesOfALayoutTheNewestIsScored) {
   const PublishedTable table = table_of(bridge_header + "26.04," + qwen + "26.06," + qwen + "26.02.01," + qwen);
   EXPECT_EQ(exclusion_of(table.rows.at(0)), Exclusion::superseded);

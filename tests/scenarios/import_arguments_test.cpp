@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "scenarios/import/arguments.h"
-#include "scenarios/import/layer_lists.h"
+#include "scenarios/language/layer_lists.h"
 
 namespace slipway::test {
 namespace {

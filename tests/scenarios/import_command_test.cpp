@@ -109,6 +109,20 @@ TEST_F(ImportCommand, ReadsTheTomlOfTorchtitan) {
   EXPECT_EQ(scenario().step.layout.tensor, 4) << "overrides hold against the file";
 }
 
+TEST_F(ImportCommand, ReadsListsOfModulesAsTrainersWriteThem) {
+  const auto levers = [&](const std::string& arguments) {
+    const Answer answer = import_line(llama + arguments);
+    EXPECT_EQ(answer.status, 0) << answer.err;
+    return scenario().step.levers;
+  };
+  EXPECT_EQ(levers("--recompute-granularity selective --recompute-modules mlp layernorm").recomputed,
+            set_of(RecomputedModule::mlp, RecomputedModule::layernorm));
+  EXPECT_EQ(levers("--cuda-graph-impl transformer_engine --cuda-graph-scope attn mlp").graphs,
+            set_of(GraphScope::attn, GraphScope::mlp));
+  EXPECT_EQ(levers("--cuda-graph-impl local --cuda-graph-scope full_iteration").graphs, set_of(GraphScope::full));
+  EXPECT_EQ(levers("--cuda-graph-impl none").graphs, SetOf<GraphScope>{});
+}
+
 TEST_F(ImportCommand, RefusesAnEffectThatIsNotModelledAndNamesTheArgument) {
   const Answer answer = import_line(llama + "--window-size 128");
   EXPECT_EQ(answer.status, 2);
@@ -213,13 +227,16 @@ TEST_P(ImportedAgain, IsTheStepThatWasEmitted) {
   EXPECT_EQ(again.model->sequence, planned.model->sequence);
   EXPECT_EQ(split_blocks(again.model, again.layout), split_blocks(planned.model, planned.layout));
   const auto degrees = [](const Layout& l) {
-    return std::tuple(l.tensor, l.pipeline, l.chunks, l.context, l.data, l.expert, l.sequence_parallel, l.zero);
+    return std::tuple(l.tensor, l.pipeline, l.chunks, l.context, l.data, l.expert, l.sequence_parallel, l.zero,
+                      l.replicate);
   };
   EXPECT_EQ(degrees(again.layout), degrees(planned.layout));
   const auto order = [](const Step& s) {
     return std::tuple(s.schedule, s.micro_batch, s.global_batch, s.recompute, s.dtype, s.clip_norm);
   };
   EXPECT_EQ(order(again), order(planned));
+  EXPECT_EQ(again.levers, planned.levers);
+  EXPECT_EQ(again.optimizer.moment_dtype, planned.optimizer.moment_dtype);
   const auto rate = [](const Optimizer& o) {
     return std::tuple(o.lr, o.beta1, o.beta2, o.epsilon, o.weight_decay, o.lr_schedule.decay, o.lr_schedule.least,
                       o.lr_schedule.warmup_samples);
@@ -237,30 +254,40 @@ std::vector<std::string> with_training(std::vector<std::string> keys) {
 
 INSTANTIATE_TEST_SUITE_P(
     OfPlan, ImportedAgain,
-    testing::Values(RoundTrip{"llama-8b-64xh100.yaml", with_training({}), Trainer::megatron},
-                    RoundTrip{"llama-8b-64xh100.yaml",
-                              with_training({"layout.split=[9, 8, 8, 7]", "run.optimizer.lr_warmup_samples=64"}),
-                              Trainer::megatron},
-                    RoundTrip{"llama-70b-1024xh100.yaml",
-                              with_training({"layout.pipeline=8", "layout.chunks=5", "layout.data=16",
-                                             "schedule.name=interleaved-1f1b", "schedule.recompute=full"}),
-                              Trainer::megatron},
-                    RoundTrip{"llama-70b-1024xh100.yaml", with_training({"model=qwen2.5-72b", "layout.zero=1"}),
-                              Trainer::megatron},
-                    RoundTrip{"mixtral-8x7b-64xh100.yaml", with_training({"layout.expert=4", "layout.expert_tensor=1"}),
-                              Trainer::megatron},
-                    RoundTrip{"gpt3-175b-1024xa100.yaml", with_training({}), Trainer::megatron},
-                    RoundTrip{"llama-8b-64xh100.yaml", with_training({"layout.zero=2"}), Trainer::torchtitan},
-                    RoundTrip{"llama-8b-64xh100.yaml",
-                              with_training({"layout.zero=2", "layout.split=[8, 8, 8, 8]", "schedule.recompute=full"}),
-                              Trainer::torchtitan},
-                    RoundTrip{"llama-8b-64xh100.yaml",
-                              with_training({"layout.zero=2", "layout.chunks=2", "schedule.name=interleaved-1f1b"}),
-                              Trainer::torchtitan},
-                    RoundTrip{"llama-8b-64xh100.yaml",
-                              with_training({"model=qwen3-14b", "model.sequence=4096", "layout.tensor=4",
-                                             "layout.pipeline=1", "layout.data=16", "layout.zero=3"}),
-                              Trainer::torchtitan}));
+    testing::Values(
+        RoundTrip{"llama-8b-64xh100.yaml", with_training({}), Trainer::megatron},
+        RoundTrip{"llama-8b-64xh100.yaml",
+                  with_training({"layout.split=[9, 8, 8, 7]", "run.optimizer.lr_warmup_samples=64"}),
+                  Trainer::megatron},
+        RoundTrip{"llama-70b-1024xh100.yaml",
+                  with_training({"layout.pipeline=8", "layout.chunks=5", "layout.data=16",
+                                 "schedule.name=interleaved-1f1b", "schedule.recompute=full"}),
+                  Trainer::megatron},
+        RoundTrip{"llama-70b-1024xh100.yaml", with_training({"model=qwen2.5-72b", "layout.zero=1"}), Trainer::megatron},
+        RoundTrip{"mixtral-8x7b-64xh100.yaml", with_training({"layout.expert=4", "layout.expert_tensor=1"}),
+                  Trainer::megatron},
+        RoundTrip{"mixtral-8x7b-64xh100.yaml",
+                  with_training({"layout.expert=4", "layout.expert_tensor=1",
+                                 "schedule.recompute_modules=[moe_act, layernorm]",
+                                 "schedule.cuda_graphs=[attn, moe_router, moe_preprocess]",
+                                 "schedule.offload=[core_attn, expert_fc1]", "run.optimizer.moment_dtype=bfloat16"}),
+                  Trainer::megatron},
+        RoundTrip{
+            "llama-8b-64xh100.yaml",
+            with_training({"layout.tensor=2", "layout.data=8", "layout.replicate=2", "schedule.cuda_graphs=[full]"}),
+            Trainer::megatron},
+        RoundTrip{"gpt3-175b-1024xa100.yaml", with_training({}), Trainer::megatron},
+        RoundTrip{"llama-8b-64xh100.yaml", with_training({"layout.zero=2"}), Trainer::torchtitan},
+        RoundTrip{"llama-8b-64xh100.yaml",
+                  with_training({"layout.zero=2", "layout.split=[8, 8, 8, 8]", "schedule.recompute=full"}),
+                  Trainer::torchtitan},
+        RoundTrip{"llama-8b-64xh100.yaml",
+                  with_training({"layout.zero=2", "layout.chunks=2", "schedule.name=interleaved-1f1b"}),
+                  Trainer::torchtitan},
+        RoundTrip{"llama-8b-64xh100.yaml",
+                  with_training({"model=qwen3-14b", "model.sequence=4096", "layout.tensor=4", "layout.pipeline=1",
+                                 "layout.data=16", "layout.zero=3"}),
+                  Trainer::torchtitan}));
 
 // The setting that torchtitan's own parser reads (setup/torchtitan.sh).
 TEST(EmittedForTorchtitan, IsReadByItsOwnParserAsPlanned) {

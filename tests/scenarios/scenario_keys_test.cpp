@@ -110,6 +110,11 @@ TEST(Reference, HoldsBothTablesWordForWord) {
 
 // Values that a key of the type could have; those that a scenario cannot use are passed over.
 std::vector<std::string> possible_values(const Key& key) {
+  if (key.type == KeyType::words) {
+    std::vector<std::string> lists;
+    for (const std::string_view word : key.choices()) lists.push_back("[" + std::string(word) + "]");
+    return lists;
+  }
   if (key.choices != nullptr) {
     const auto choices = key.choices();
     return {choices.rbegin(), choices.rend()};
@@ -145,6 +150,7 @@ TEST(BoundKeys, ComeBackFromTheResolvedTextAsTheyWere) {
       {"schedule.name=terapipe"},
       {"cluster.machine=h100-80gb"},
       {"model.experts=8", "model.experts_per_token=2"},
+      {"layout.tensor=1", "layout.zero=1"},
   };
   std::vector<std::string_view> never;
   int bound = 0;

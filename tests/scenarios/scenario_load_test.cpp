@@ -25,6 +25,15 @@ class ScenarioLoad : public testing::Test {
   ScenarioFolder folder;
 };
 
+// Megatron-Core's --pipeline-model-parallel-layout: stages between |.
+TEST_F(ScenarioLoad, ALayoutOfStagesIsAListOfLayers) {
+  const Scenario scenario = loaded(folder.load(sound_scenario(), {"layout.split=Et*5|(tt)*1tL"}));
+  EXPECT_EQ(scenario.step.layout.split_list, (std::vector<int>{5, 3}));
+  const LoadResult refused = folder.load(sound_scenario(), {"layout.split=Et*5m|tttL"});
+  ASSERT_EQ(refused.errors.size(), 1U);
+  EXPECT_EQ(refused.errors[0].key, "layout.split");
+}
+
 // Megatron-LM pads GPT-2's 50,257 tokens to 50,304 with tensor 1, to 50,432 with tensor 2 (its default of 128 per rank).
 TEST_F(ScenarioLoad, PadsTheVocabularyAsMegatronDoes) {
   for (const auto& [tensor, padded] : {std::pair{1, 50304}, {2, 50432}, {4, 50688}}) {

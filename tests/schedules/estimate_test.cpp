@@ -8,6 +8,7 @@
 #include "models/machine/trained_cluster.h"
 #include "models/model/parameters.h"
 #include "schedules/memory/memory_timeline.h"
+#include "schedules/rules/rules.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/metrics.h"
 #include "sim/simulate.h"
@@ -303,6 +304,44 @@ Compared compared(const Step& step, const Cluster& cluster) {
   const Durations durations = order_and_price(graph, cluster);
   StepEstimator estimator(step, cluster);
   return {estimator.estimate(step), estimator.passes_bound(step), step_time_of(graph, replay(graph, durations, 3))};
+}
+
+Drawn random_step_with_levers(std::mt19937& random) {
+  Drawn drawn = random_trained_step(random);
+  Step& in = drawn.input;
+  const auto one_of = [&](int count) { return std::uniform_int_distribution(0, count - 1)(random); };
+  Levers& levers = in.levers;
+  for (const auto& module : recomputed_module_names)
+    if (in.recompute == Recompute::none && one_of(3) == 0) levers.recomputed.add(module.value);
+  for (const auto& scope : {GraphScope::attn, GraphScope::mlp, GraphScope::moe_router})
+    if (one_of(3) == 0) levers.graphs.add(scope);
+  levers.lora.rank = 4 * one_of(2);
+  if (!legal(in)) in.levers = {};
+  in.layout.replicate = 1 + one_of(2);
+  if (!legal(in)) in.layout.replicate = 1;
+  drawn.text += " recomputed " + std::to_string(levers.recomputed.bits) + " graphs " +
+                std::to_string(levers.graphs.bits) + " lora " + std::to_string(levers.lora.rank) + " copies " +
+                std::to_string(in.layout.replicate);
+  return drawn;
+}
+
+TEST(StepEstimate, IsALowerBoundOfAStepWithLevers) {
+  std::mt19937 random(31);
+  int with_levers = 0;
+  for (const double host : {0.0, 5e-6, 5e-5})
+    for (int i = 0; i < 200; ++i) {
+      const Drawn drawn = random_step_with_levers(random);
+      const Step& step = drawn.input;
+      const Cluster cluster = trained_nodes({}, constants_with_host(host));
+      const Compared bounds = compared(step, cluster);
+      EXPECT_LE(bounds.estimate.bound_s, bounds.passes_s * rounding) << drawn.text;
+      EXPECT_LE(bounds.passes_s, bounds.step_s * rounding) << host << " " << drawn.text;
+      TaskGraph graph = lower(step);
+      const Durations durations = order_and_price(graph, cluster);
+      EXPECT_LE(bounds.estimate.memory_bytes, fullest(graph, replay(graph, durations)) * rounding) << drawn.text;
+      with_levers += step.levers != Levers{};
+    }
+  EXPECT_GT(with_levers, 300);
 }
 
 TEST(StepEstimate, IsALowerBoundOfATrainersStep) {

@@ -11,6 +11,7 @@
 #include "schedules/check/check.h"
 #include "schedules/draw/timeline_trace.h"
 #include "schedules/memory/memory_timeline.h"
+#include "schedules/rules/rules.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/metrics.h"
 #include "sim/simulate.h"
@@ -23,6 +24,7 @@ Machine gpu(double network_bandwidth) {
   Machine machine = round_gpu();
   machine.overlap_slowdown = 1.1;
   machine.network_link.bandwidth = network_bandwidth;
+  machine.host_to_device = machine.device_to_host = {"pcie", 2e9, 5e-6, 0.9};
   return machine;
 }
 
@@ -130,6 +132,11 @@ Step random_step(std::mt19937& random, int ranks) {
   }
   in.global_batch = in.micro_batch * l.data * l.pipeline * one_of({2, 3});
   in.clip_norm = one_of({0, 1});
+  l.replicate = one_of({1, 1, 2});
+  if (!legal(in)) l.replicate = 1;
+  if (one_of({0, 0, 1}) == 1) in.levers.offloaded = set_of(OffloadedInput::core_attn, OffloadedInput::mlp_norm);
+  if (one_of({0, 0, 1}) == 1) in.levers.recomputed = set_of(RecomputedModule::mlp, RecomputedModule::moe_act);
+  if (!legal(in)) in.levers = {};
   return in;
 }
 
@@ -138,10 +145,11 @@ std::string text_of(const Step& in) {
   return in.schedule + " t" + std::to_string(l.tensor) + " c" + std::to_string(l.context) +
          (l.context_exchange == ContextExchange::ring ? " ring" : "") + " p" + std::to_string(l.pipeline) + " d" +
          std::to_string(l.data) + " e" + std::to_string(l.expert) + "/" + std::to_string(l.expert_tensor) + " " +
-         name_of(l.dispatcher) + " z" + std::to_string(l.zero) + " sp" + std::to_string(l.sequence_parallel) +
-         " batch " + std::to_string(in.global_batch) + " slices " + std::to_string(in.slices) + " recompute " +
-         std::to_string(static_cast<int>(in.recompute)) + (l.split == SplitKind::list ? " uneven" : "") +
-         (in.model->runs.back().block.tied ? " tied" : "");
+         name_of(l.dispatcher) + " z" + std::to_string(l.zero) + "/" + std::to_string(l.replicate) + " sp" +
+         std::to_string(l.sequence_parallel) + " batch " + std::to_string(in.global_batch) + " slices " +
+         std::to_string(in.slices) + " recompute " + std::to_string(static_cast<int>(in.recompute)) +
+         (l.split == SplitKind::list ? " uneven" : "") + (in.model->runs.back().block.tied ? " tied" : "") +
+         (in.levers == Levers{} ? "" : " with levers");
 }
 
 struct OrderedStep {

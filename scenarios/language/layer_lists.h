@@ -1,4 +1,4 @@
-// Lists of layers as Megatron-LM writes them.
+// Lists of layers as Megatron-LM writes them: of layout.split, and of its arguments.
 //
 //   "Et*4|(tttt|)*14tmL"   stages between |; t: a layer, E: the embedding, m: multi-token prediction, L: the loss;
 //                          x*4: x four times, (...)*14: all inside 14 times; a trailing | begins no stage

@@ -1,4 +1,4 @@
-#include "scenarios/import/layer_lists.h"
+#include "scenarios/language/layer_lists.h"
 
 #include <algorithm>
 #include <charconv>
