@@ -35,7 +35,8 @@ const Feature only_predicted[] = {
     {"model.window", "attention in a window", [](const Block& b) { return b.window > 0; }},
     {"model.sinks", "attention with sinks", [](const Block& b) { return b.sinks; }},
     {"model.v_head_dim", "values of another width than keys", [](const Block& b) { return b.v_head_dim > 0; }},
-    {"model.rope_head_dim", "rotary positions of a part of each head", [](const Block& b) { return b.rope_head_dim > 0; }},
+    {"model.rope_head_dim", "rotary positions of a part of each head",
+     [](const Block& b) { return b.rope_head_dim > 0; }},
     {"model.positions", "attention without rotary or learned positions",
      [](const Block& b) {
        return b.kind == BlockKind::transformer && (b.positions == Positions::alibi || b.positions == Positions::none);
@@ -58,9 +59,10 @@ void refuse_model(const Model& model, std::vector<Refusal>& refusals) {
       refusals.push_back({feature.key, std::string("the executor does not compute ") + feature.words,
                           "models without it", "choose another model; this one is for predictions"});
   for (const std::string& field : model.only_predicted)
-    refusals.push_back({"model.config", "the executor does not compute what '" + field + "' of the config changes",
-                        "configs without it",
-                        "remove it from a copy of the config, and know that this is another model; predictions are the same"});
+    refusals.push_back(
+        {"model.config", "the executor does not compute what '" + field + "' of the config changes",
+         "configs without it",
+         "remove it from a copy of the config, and know that this is another model; predictions are the same"});
 }
 
 bool is_kfac_work(const Work& work) {

@@ -165,9 +165,8 @@ double bytes_beside_shard(const Operator& gather, const Block& block, const Shar
     return recomputed ? gather.message_bytes - shard : -shard;
   }
   const double own = gather.message_bytes / sharding.context;
-  const double queries_to_keys_values =
-      static_cast<double>(block.heads * block.head_dim) /
-      static_cast<double>(block.kv_heads * (block.head_dim + value_dim(block)));
+  const double queries_to_keys_values = static_cast<double>(block.heads * block.head_dim) /
+                                        static_cast<double>(block.kv_heads * (block.head_dim + value_dim(block)));
   return gather.message_bytes - own + (block.causal ? own * queries_to_keys_values : 0);
 }
 

@@ -120,7 +120,8 @@ std::int64_t parameter_count(const Block& block) {
 std::int64_t parameter_count(const Model& model) {
   std::int64_t sum = sum_of_blocks(model);
   for (const BlockRun& run : model.runs)
-    if (run.block.kind == BlockKind::head && reads_table(run.block)) sum -= run.count * run.block.vocab * run.block.hidden;
+    if (run.block.kind == BlockKind::head && reads_table(run.block))
+      sum -= run.count * run.block.vocab * run.block.hidden;
   return sum;
 }
 
@@ -138,7 +139,8 @@ double mfu_flops_per_token(const Model& model) {
   double attention = 0;  // 12·q·s for each layer; half of it is of the width of values
   for (const BlockRun& run : model.runs) {
     const Block& block = run.block;
-    attention += 6.0 * static_cast<double>(run.count * block.heads * (block.head_dim + value_dim(block)) * model.sequence);
+    attention +=
+        6.0 * static_cast<double>(run.count * block.heads * (block.head_dim + value_dim(block)) * model.sequence);
   }
   return 6.0 * static_cast<double>(mfu_parameter_count(model)) + attention;
 }

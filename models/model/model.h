@@ -71,7 +71,7 @@ struct Block {
   // into chunks of that length instead, and a token attends to those of its chunk (Llama 4).
   std::int64_t window = 0;
   bool window_chunks = false;
-  bool sinks = false;  // a learned logit for each head in attention's softmax (gpt-oss)
+  bool sinks = false;              // a learned logit for each head in attention's softmax (gpt-oss)
   std::int64_t vocab = 0;          // V, padded; embedding and head
   std::int64_t max_positions = 0;  // rows of the learned position table; embedding with Positions::learned
   std::int64_t token_types = 0;    // rows of BERT's token-type table; embedding
@@ -93,11 +93,11 @@ struct Block {
   Mlp mlp = Mlp::swiglu;
   Positions positions = Positions::rotary;
   bool causal = true;
-  bool bias = false;       // of all Linears; of a head's own
-  bool qkv_bias = false;   // of the query, key and value projections (Qwen2)
-  bool out_bias = false;   // of attention's output projection
-  bool mlp_bias = false;   // of the MLP's or the experts' Linears, and of their router
-  bool qk_norm = false;    // RMSNorm of queries and keys, before the rotary turn (Qwen3)
+  bool bias = false;      // of all Linears; of a head's own
+  bool qkv_bias = false;  // of the query, key and value projections (Qwen2)
+  bool out_bias = false;  // of attention's output projection
+  bool mlp_bias = false;  // of the MLP's or the experts' Linears, and of their router
+  bool qk_norm = false;   // RMSNorm of queries and keys, before the rotary turn (Qwen3)
   QkNorm qk_norm_over = QkNorm::head;
   NormPlace norms = NormPlace::input;
   Parallel parallel = Parallel::none;
@@ -130,7 +130,9 @@ struct Model {
 };
 
 // Width of a head's values.
-constexpr std::int64_t value_dim(const Block& block) { return block.v_head_dim > 0 ? block.v_head_dim : block.head_dim; }
+constexpr std::int64_t value_dim(const Block& block) {
+  return block.v_head_dim > 0 ? block.v_head_dim : block.head_dim;
+}
 constexpr bool is_latent(const Block& block) { return block.kv_latent > 0; }
 constexpr bool has_qkv_bias(const Block& block) { return block.bias || block.qkv_bias; }
 constexpr bool has_out_bias(const Block& block) { return block.bias || block.out_bias; }

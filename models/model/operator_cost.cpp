@@ -136,7 +136,7 @@ namespace {
 
 // Rotary positions: the turned heads are read and written once, in either direction.
 void turn(Operator& op, const CostInput& in, double numbers, int kernels) {
-  if (in.block.positions != Positions::rotary) return;
+  if (in.block.positions != Positions::rotary && !is_latent(in.block)) return;
   op.elementwise_forward_bytes += 2 * element(in) * numbers;
   op.elementwise_backward_bytes += 2 * element(in) * numbers;
   op.kernels += kernels;
@@ -302,10 +302,11 @@ void set_attention(Operator& op, const CostInput& in) {
   const double out = real(in.tokens.whole * heads * value_dim(block));
   const double own_kv = real(in.tokens.whole * kv_heads * (block.head_dim + value_dim(block))),
                all_kv = own_kv * cut.context * real(keys) / real(in.shape.sequence);
-  op.forward_bytes = B * (q + out + all_kv);               // q, k, v read; output written
-  op.backward_bytes = B * (2 * q + 2 * out + 2 * all_kv);  // q, output, its gradient, k, v read; three gradients written
-  op.saved_bytes = B * (q + own_kv);             // the gathered k, v are gathered again (Fujii's formula); earlier
-                                                 // slices keep theirs
+  op.forward_bytes = B * (q + out + all_kv);  // q, k, v read; output written
+  op.backward_bytes =
+      B * (2 * q + 2 * out + 2 * all_kv);  // q, output, its gradient, k, v read; three gradients written
+  op.saved_bytes = B * (q + own_kv);       // the gathered k, v are gathered again (Fujii's formula); earlier
+                                           // slices keep theirs
   if (!flash) set_scores(op, in, scores);
 }
 

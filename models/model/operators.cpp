@@ -103,8 +103,7 @@ class BlockWriter {
   }
 
   void end_sublayer(const char* add, const char* norm, const char* result_norm) {
-    if (in_.block.norms != NormPlace::input)
-      compute(OpKind::norm, result_norm, wire_branch, wire_branch, set_norm);
+    if (in_.block.norms != NormPlace::input) compute(OpKind::norm, result_norm, wire_branch, wire_branch, set_norm);
     compute(OpKind::add, add, wire_residual | wire_branch, wire_residual, set_add);
     if (in_.block.post_norm) compute(OpKind::norm, norm, wire_residual, wire_residual, set_norm);
   }

@@ -118,7 +118,8 @@ std::vector<Parameter> transformer_parameters(const Block& block, const std::str
   }
   if (has_out_bias(block)) list.push_back(vector_of(prefix + "attention.out.bias", block.hidden, 0.0));
   if (has_mlp_bias(block) && (block.experts == 0 || block.shared_ffn > 0))
-    list.push_back(vector_of(prefix + (block.experts == 0 ? "mlp.down.bias" : "mlp.shared.down.bias"), block.hidden, 0.0));
+    list.push_back(
+        vector_of(prefix + (block.experts == 0 ? "mlp.down.bias" : "mlp.shared.down.bias"), block.hidden, 0.0));
   if (is_latent(block)) add_latents(list, block, prefix);
   add_heads(list, block, prefix);
   Parameter out = matrix(prefix + "attention.out.weight", block.hidden, block.heads * value_dim(block), 1);

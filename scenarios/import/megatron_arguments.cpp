@@ -503,12 +503,20 @@ void compose_blocks(Import& import) {
   const bool bias = !import.given("disable-bias-linear");
   import.exclude("swiglu", "squared-relu", "keep one activation");
   const bool plain_heads = !import.given("group-query-attention") && !import.given("kv-channels");
-  const bool gpt = !swiglu && !squared && !rms && !rotary && bias && plain_heads && !import.given("num-experts");
+  const bool latent = import.given("multi-latent-attention");
+  const bool gpt =
+      !swiglu && !squared && !rms && !rotary && bias && plain_heads && !latent && !import.given("num-experts");
   import.set("model.family", gpt ? "gpt" : "llama", "swiglu");
   if (!gpt && !swiglu) import.set("model.mlp", squared ? "squared-relu" : "gelu", squared ? "squared-relu" : "swiglu");
   if (!gpt && !rms) import.set("model.norm", "layer", "normalization");
   if (!gpt && !rotary) import.set("model.positions", "learned", "position-embedding-type");
-  if (!gpt && bias) import.set("model.bias", "true", "disable-bias-linear");
+  // Projections to and from latents have no biases there (megatron/core/transformer/multi_latent_attention.py).
+  if (!gpt && bias && latent) {
+    import.set("model.out_bias", "true", "disable-bias-linear");
+    import.set("model.mlp_bias", "true", "disable-bias-linear");
+  } else if (!gpt && bias) {
+    import.set("model.bias", "true", "disable-bias-linear");
+  }
   if (gpt && import.given("max-position-embeddings"))
     import.set("model.max_positions", import.text("max-position-embeddings"), "max-position-embeddings");
   else if (import.given("max-position-embeddings"))

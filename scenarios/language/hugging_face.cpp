@@ -138,8 +138,8 @@ class ConfigReader {
     if (known->type == KeyType::choice)
       fields_.words[key] = text;
     else
-      fields_.numbers[key] = known->type == KeyType::flag ? (text == "true" ? 1.0 : 0.0)
-                                                          : quantity(text, Unit::pure).value_or(0);
+      fields_.numbers[key] =
+          known->type == KeyType::flag ? (text == "true" ? 1.0 : 0.0) : quantity(text, Unit::pure).value_or(0);
   }
 
   bool is(const Value& rule) const {
@@ -226,7 +226,8 @@ class ConfigReader {
     // The turned share of a head; 1 is all of it.
     if (fraction_ >= 1) return;
     const double hidden = fields_.numbers["hidden"], heads = std::max(1.0, fields_.numbers["heads"]);
-    const double width = fields_.numbers.contains("head_dim") ? fields_.numbers["head_dim"] : std::floor(hidden / heads);
+    const double width =
+        fields_.numbers.contains("head_dim") ? fields_.numbers["head_dim"] : std::floor(hidden / heads);
     fields_.numbers["rope_head_dim"] = std::floor(width * fraction_);
   }
 
@@ -268,9 +269,10 @@ class ConfigReader {
     for (const Value& type : types->items) {
       const bool windowed = type.text == "sliding_attention" || type.text == "chunked_attention";
       if (!windowed && type.text != "full_attention")
-        return refuse(type, "layer_types",
-                      in_words(type) + " is not modelled; allowed: full_attention, sliding_attention, chunked_attention",
-                      "use a model without it", defects_);
+        return refuse(
+            type, "layer_types",
+            in_words(type) + " is not modelled; allowed: full_attention, sliding_attention, chunked_attention",
+            "use a model without it", defects_);
       full.push_back(!windowed);
     }
     read_pattern(full, *types, "layer_types");

@@ -83,7 +83,8 @@ bool check_fields(Settings& settings, const ModelFields& fields) {
     sound = false;
   }
   // Beside these, shapes of the llama family are its own: gpt and bert are what their papers say.
-  const std::set<std::string_view> common{"sequence", "layers", "hidden", "ffn", "heads", "vocab", "tied", "norm_epsilon", "max_positions"};
+  const std::set<std::string_view> common{"sequence", "layers", "hidden",       "ffn",          "heads",
+                                          "vocab",    "tied",   "norm_epsilon", "max_positions"};
   for (const Key* key : keys_below(scenario_keys(), "model")) {
     const std::string name(leaf_of(key->path));
     const std::string_view needs = name == "token_types" ? "bert" : "llama";
@@ -125,12 +126,14 @@ void check_size(Settings& settings, const ModelFields& fields) {
   constexpr double most = 9e16;
   const auto n = [&](const char* name) { return static_cast<double>(whole(fields, name)); };
   const double width = std::max(n("dense_ffn"), n("ffn") * std::max(1.0, n("experts")) + n("shared_ffn"));
-  const double heads = n("heads") * std::max({n("head_dim"), n("qk_head_dim"), n("v_head_dim")}) + n("q_latent") + n("kv_latent");
+  const double heads =
+      n("heads") * std::max({n("head_dim"), n("qk_head_dim"), n("v_head_dim")}) + n("q_latent") + n("kv_latent");
   const double weights = 3 * n("layers") * n("hidden") * (width + heads);
   if (weights > most)
-    settings.refuse("model",
-                    "its layers have " + number_text(weights) + " parameters, more than can be counted; allowed: up to 9e16",
-                    "make model.layers, hidden, ffn or experts smaller");
+    settings.refuse(
+        "model",
+        "its layers have " + number_text(weights) + " parameters, more than can be counted; allowed: up to 9e16",
+        "make model.layers, hidden, ffn or experts smaller");
 }
 
 bool is_latent(const ModelFields& fields) { return whole(fields, "kv_latent") > 0; }
@@ -162,7 +165,8 @@ void check_latents(Settings& settings, const ModelFields& fields) {
   const auto refuse = [&](const std::string& name, const std::string& why) {
     settings.refuse("model." + name, why + "; allowed: leave it out", "remove it");
   };
-  if (whole(fields, "head_dim") > 0) refuse("head_dim", "with latent attention heads are qk_head_dim + rope_head_dim wide");
+  if (whole(fields, "head_dim") > 0)
+    refuse("head_dim", "with latent attention heads are qk_head_dim + rope_head_dim wide");
   if (whole(fields, "kv_heads") != whole(fields, "heads"))
     settings.refuse("model.kv_heads", "with latent attention each head has keys of its own; allowed: as many as heads",
                     "remove it");
@@ -199,22 +203,27 @@ void check_heads(Settings& settings, const ModelFields& fields) {
 
 // What belongs to something that is not there, or contradicts it.
 void check_features(Settings& settings, const ModelFields& fields) {
-  const auto refuse = [&](const std::string& name, const std::string& why, const std::string& allowed, const std::string& remedy) {
+  const auto refuse = [&](const std::string& name, const std::string& why, const std::string& allowed,
+                          const std::string& remedy) {
     settings.refuse("model." + name, why + "; allowed: " + allowed, remedy);
   };
   const auto given = [&](const char* name) { return whole(fields, name) > 0 || fields.words.contains(name); };
   for (const char* name : {"window_chunks", "full_every", "window_rope_theta"})
-    if (given(name) && !given("window")) refuse(name, "no layer has a window", "with window", "remove it, or set model.window");
+    if (given(name) && !given("window"))
+      refuse(name, "no layer has a window", "with window", "remove it, or set model.window");
   if (given("full_positions") && !given("full_every"))
     refuse("full_positions", "no layer is without a window among those with one", "with full_every",
            "remove it, or set model.full_every");
-  const std::int64_t experts = whole(fields, "experts"), groups = std::max<std::int64_t>(1, whole(fields, "expert_groups"));
+  const std::int64_t experts = whole(fields, "experts"),
+                     groups = std::max<std::int64_t>(1, whole(fields, "expert_groups"));
   if (experts == 0)
-    for (const char* name : {"dense_layers", "dense_ffn", "experts_every", "expert_groups", "groups_per_token", "score_scale"})
+    for (const char* name :
+         {"dense_layers", "dense_ffn", "experts_every", "expert_groups", "groups_per_token", "score_scale"})
       if (given(name) && settings.given("model." + std::string(name)))
         refuse(name, "there are no experts", "leave it out", "remove it, or set model.experts");
   if (experts > 0 && experts % groups != 0)
-    refuse("expert_groups", "expert_groups = " + std::to_string(groups) + " does not divide experts = " + std::to_string(experts),
+    refuse("expert_groups",
+           "expert_groups = " + std::to_string(groups) + " does not divide experts = " + std::to_string(experts),
            "a divisor of experts", "change one of them");
   const std::int64_t chosen = std::max<std::int64_t>(1, whole(fields, "groups_per_token"));
   if (chosen > groups)
@@ -222,11 +231,12 @@ void check_features(Settings& settings, const ModelFields& fields) {
            "1 to " + std::to_string(groups), "change one of them");
   else if (experts > 0 && experts % groups == 0 && whole(fields, "experts_per_token") > chosen * (experts / groups))
     refuse("experts_per_token",
-           std::to_string(whole(fields, "experts_per_token")) + " experts are not in " + std::to_string(chosen) + " groups of " +
-               std::to_string(experts / groups),
+           std::to_string(whole(fields, "experts_per_token")) + " experts are not in " + std::to_string(chosen) +
+               " groups of " + std::to_string(experts / groups),
            "up to " + std::to_string(chosen * (experts / groups)), "change one of them");
   if (whole(fields, "dense_layers") > whole(fields, "layers"))
-    refuse("dense_layers", "there are " + std::to_string(whole(fields, "layers")) + " layers", "up to that many", "change one of them");
+    refuse("dense_layers", "there are " + std::to_string(whole(fields, "layers")) + " layers", "up to that many",
+           "change one of them");
   if (word(fields, "parallel", "none") != "none" && experts > 0)
     refuse("parallel", "experts beside attention are not modelled", "none", "remove it");
   if (word(fields, "parallel", "none") != "none" && word(fields, "norms", "input") != "input")
@@ -313,12 +323,13 @@ Model decoder_of(const ModelFields& fields) {
     if (!full) {
       // A window that no sequence fills is none.
       if (n("window") < n("sequence")) layer.window = n("window"), layer.window_chunks = n("window_chunks") != 0;
-      if (fields.numbers.contains("window_rope_theta")) layer.rope_theta = fields.numbers.find("window_rope_theta")->second;
+      if (fields.numbers.contains("window_rope_theta"))
+        layer.rope_theta = fields.numbers.find("window_rope_theta")->second;
     } else if (fields.words.contains("full_positions")) {
       layer.positions = choice(fields, "full_positions", models::positions_names);
       if (layer.positions == Positions::none) layer.qk_norm = false;
     }
-    if (layer.positions != Positions::rotary) layer.rope_head_dim = 0;
+    if (layer.positions != Positions::rotary && layer.kv_latent == 0) layer.rope_head_dim = 0;
   }
   Model model = models::decoder(fields.name, models::Family::llama, n("sequence"), features, layers);
   model.runs.back().block.bias = n("head_bias") != 0;
@@ -377,8 +388,9 @@ namespace {
 // A scenario that takes a model's experts, window or latents away means what belongs to them too.
 void drop_what_was_cut(const Settings& settings, ModelFields& fields) {
   const std::pair<const char*, std::vector<const char*>> parts[] = {
-      {"experts", {"experts_per_token", "shared_ffn", "dense_layers", "dense_ffn", "experts_every", "expert_groups",
-                   "groups_per_token", "score_scale", "normalised_scores"}},
+      {"experts",
+       {"experts_per_token", "shared_ffn", "dense_layers", "dense_ffn", "experts_every", "expert_groups",
+        "groups_per_token", "score_scale", "normalised_scores"}},
       {"window", {"window_chunks", "full_every", "window_rope_theta", "full_positions"}},
       {"kv_latent", {"q_latent", "qk_head_dim"}}};
   for (const auto& [owner, owned] : parts) {

@@ -169,39 +169,102 @@ bool scales_rotary_angles(std::string_view model) {
   return model.starts_with("llama-3.1") || model.starts_with("llama-3.2");
 }
 
-void megatron_model(const Scenario& s, LaunchArguments& launch) {
-  const Block& block = s.step.model->runs[1].block;
-  const Block& head = s.step.model->runs.back().block;
+void megatron_attention(const Block& block, LaunchArguments& launch) {
   auto& list = launch.arguments;
-  launch.program = s.step.model->family == Family::bert ? "pretrain_bert.py" : "pretrain_gpt.py";
-  list = {"--num-layers " + text(layer_count(s.step.model)),
-          "--hidden-size " + text(block.hidden),
-          "--ffn-hidden-size " + text(block.ffn),
-          "--num-attention-heads " + text(block.heads),
-          "--seq-length " + text(s.step.model->sequence),
-          "--max-position-embeddings " + text(s.step.model->sequence),
-          "--vocab-size " + text(head.vocab)};
-  // Megatron-LM pads it to a multiple of 128 x tensor; the planned one is padded already.
-  if (head.vocab % (128 * s.step.layout.tensor) != 0) list.emplace_back("--make-vocab-size-divisible-by 1");
+  if (is_latent(block)) {
+    list.emplace_back("--multi-latent-attention");
+    if (block.q_latent > 0) list.push_back("--q-lora-rank " + text(block.q_latent));
+    list.push_back("--kv-lora-rank " + text(block.kv_latent));
+    list.push_back("--qk-head-dim " + text(block.head_dim - block.rope_head_dim));
+    list.push_back("--qk-pos-emb-head-dim " + text(block.rope_head_dim));
+    list.push_back("--v-head-dim " + text(value_dim(block)));
+    list.emplace_back("--qk-layernorm");  // of the latents
+    return;
+  }
   if (block.kv_heads != block.heads) {
     list.emplace_back("--group-query-attention");
     list.push_back("--num-query-groups " + text(block.kv_heads));
   }
   if (block.head_dim * block.heads != block.hidden) list.push_back("--kv-channels " + text(block.head_dim));
-  if (block.mlp == Mlp::swiglu) list.emplace_back("--swiglu");
-  if (block.norm == Norm::rms) list.emplace_back("--normalization RMSNorm");
-  if (!block.bias) list.emplace_back("--disable-bias-linear");
+  if (block.rope_head_dim > 0)
+    list.push_back("--rotary-percent " +
+                   number_text(static_cast<double>(block.rope_head_dim) / static_cast<double>(block.head_dim)));
   if (block.qkv_bias) list.emplace_back("--add-qkv-bias");
   if (block.qk_norm) list.emplace_back("--qk-layernorm");
-  if (block.experts > 0) megatron_experts(s.step, block, launch);
+}
+
+// Layers of other kinds than Megatron-LM's arguments name.
+void refuse_layers(const Model& model, LaunchArguments& launch) {
+  const auto any = [&](auto of) {
+    return std::any_of(model.runs.begin(), model.runs.end(), [&](const BlockRun& run) { return of(run.block); });
+  };
+  const std::pair<const char*, bool> unknown[] = {
+      {"model.window: layers with and without a window", any([](const Block& b) { return b.window > 0 || b.sinks; })},
+      {"model.norms: norms of a sub-layer's result", any([](const Block& b) { return b.norms != NormPlace::input; })},
+      {"model.parallel: an MLP beside attention", any([](const Block& b) { return b.parallel != Parallel::none; })},
+      {"model.mlp: GEGLU or ReLU", any([](const Block& b) {
+         return b.kind == BlockKind::transformer && (b.mlp == Mlp::geglu || b.mlp == Mlp::relu);
+       })},
+      {"model.positions: alibi, or none in some layers", any([](const Block& b) {
+         return b.kind == BlockKind::transformer && (b.positions == Positions::alibi || b.positions == Positions::none);
+       })},
+      {"model.out_bias or mlp_bias: biases of a part of a layer",
+       any([](const Block& b) { return b.out_bias || b.mlp_bias; })},
+      {"model.embedding_norm: a norm behind the embedding", any([](const Block& b) { return b.embedding_norm; })},
+      {"model.qk_norm_over: norms of all heads at once, or without weights",
+       any([](const Block& b) { return b.qk_norm && b.qk_norm_over != QkNorm::head; })}};
+  for (const auto& [words, has] : unknown)
+    if (has) launch.refused.push_back(std::string(words) + ": no argument of Megatron-LM is known for it");
+}
+
+// [0]*3+[1]*58: which layers have experts.
+std::string layers_with_experts(const Model& model) {
+  std::string pattern;
+  for (const BlockRun& run : model.runs)
+    if (run.block.kind == BlockKind::transformer)
+      pattern += (pattern.empty() ? "" : "+") + std::string(run.block.experts > 0 ? "[1]*" : "[0]*") + text(run.count);
+  return pattern;
+}
+
+void megatron_model(const Scenario& s, LaunchArguments& launch) {
+  const Model& model = *s.step.model;
+  const Block& block = model.runs[1].block;
+  const Block& last = model.runs[model.runs.size() - 2].block;
+  const Block& head = model.runs.back().block;
+  auto& list = launch.arguments;
+  launch.program = model.family == Family::bert ? "pretrain_bert.py" : "pretrain_gpt.py";
+  list = {"--num-layers " + text(layer_count(model)), "--hidden-size " + text(block.hidden),
+          "--ffn-hidden-size " + text(block.ffn),     "--num-attention-heads " + text(block.heads),
+          "--seq-length " + text(model.sequence),     "--max-position-embeddings " + text(model.sequence),
+          "--vocab-size " + text(head.vocab)};
+  // Megatron-LM pads it to a multiple of 128 x tensor; the planned one is padded already.
+  if (head.vocab % (128 * s.step.layout.tensor) != 0) list.emplace_back("--make-vocab-size-divisible-by 1");
+  megatron_attention(block, launch);
+  if (block.mlp == Mlp::swiglu) list.emplace_back("--swiglu");
+  if (block.mlp == Mlp::squared_relu) list.emplace_back("--squared-relu");
+  if (block.norm == Norm::rms) list.emplace_back("--normalization RMSNorm");
+  if (!block.bias) list.emplace_back("--disable-bias-linear");
+  if (last.experts > 0) {
+    megatron_experts(s.step, last, launch);
+    if (block.experts == 0) list.push_back("--moe-layer-freq " + layers_with_experts(model));
+    if (last.scores == RouterScores::sigmoid) list.emplace_back("--moe-router-score-function sigmoid");
+    if (last.score_scale != 1) list.push_back("--moe-router-topk-scaling-factor " + number_text(last.score_scale));
+    if (last.expert_groups > 1) {
+      list.push_back("--moe-router-num-groups " + text(last.expert_groups));
+      list.push_back("--moe-router-group-topk " + text(last.groups_per_token));
+    }
+    if (last.shared_ffn > 0) list.push_back("--moe-shared-expert-intermediate-size " + text(last.shared_ffn));
+  }
+  if (head.predicted_tokens > 0) list.push_back("--mtp-num-layers " + text(head.predicted_tokens));
+  refuse_layers(model, launch);
   list.push_back("--norm-epsilon " + number_text(block.norm_epsilon));
   if (block.positions == Positions::rotary) {
     list.emplace_back("--position-embedding-type rope");
     list.push_back("--rotary-base " + text(static_cast<std::int64_t>(block.rope_theta)));
   }
-  if (scales_rotary_angles(s.step.model->name)) {
+  if (scales_rotary_angles(model.name)) {
     list.emplace_back("--use-rope-scaling");
-    if (s.step.model->name.starts_with("llama-3.2")) list.emplace_back("--rope-scaling-factor 32");
+    if (model.name.starts_with("llama-3.2")) list.emplace_back("--rope-scaling-factor 32");
   }
   if (!head.tied) list.emplace_back("--untie-embeddings-and-output-weights");
 }

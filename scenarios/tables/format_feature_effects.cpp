@@ -61,8 +61,14 @@ void read_feature_effects(const Cells& cells, PublishedRow& row) {
   if (cells.empty("seq")) keys.assume("sequences of 4,096 and micro-batches of one, as in the study beside it");
   set_layout(keys, layout);
   set_pipeline(keys, model, layout.pipeline, layout.chunks);
+  const int expert = degree(cells, "ep");
+  auto expert_tensor = static_cast<int>(cells.number_or("etp", 0));
+  if (expert_tensor == 0 && layout.tensor > 1 && expert * layout.tensor * layout.pipeline > row.gpus) {
+    expert_tensor = 1;
+    keys.assume("experts are not cut, as no GPUs are left for it");
+  }
   if (!cells.empty("ep"))
-    set_experts(keys, degree(cells, "ep"), static_cast<int>(cells.number_or("etp", 0)), cells.text("dispatcher"));
+    set_experts(keys, expert, expert_tensor, cells.text("dispatcher"));
   else if (layout.tensor > 1)
     keys.set("schedule.overlap_tensor", "true");
   set_precision(keys, cells.text("precision") == "FP8 current scaling" ? "FP8_CS" : cells.text("precision"));

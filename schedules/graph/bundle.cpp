@@ -18,10 +18,11 @@ void fields(auto& a, Is<BlockRun> auto& run) {
   auto& b = run.block;
   a.line("block");
   a(run.count, b.kind, b.hidden, b.ffn, b.experts, b.experts_per_token, b.shared_ffn, b.scores, b.normalises_scores,
-    b.score_scale, b.expert_groups, b.groups_per_token, b.router_bias, b.heads, b.kv_heads, b.head_dim, b.vocab, b.max_positions,
-    b.token_types, b.norm, b.mlp, b.positions, b.causal, b.bias, b.qkv_bias, b.qk_norm, b.post_norm, b.tied,
-    b.rope_theta, b.norm_epsilon, b.v_head_dim, b.rope_head_dim, b.kv_latent, b.q_latent, b.window, b.window_chunks,
-    b.sinks, b.out_bias, b.mlp_bias, b.qk_norm_over, b.norms, b.parallel, b.embedding_norm, b.predicted_tokens);
+    b.score_scale, b.expert_groups, b.groups_per_token, b.router_bias, b.heads, b.kv_heads, b.head_dim, b.vocab,
+    b.max_positions, b.token_types, b.norm, b.mlp, b.positions, b.causal, b.bias, b.qkv_bias, b.qk_norm, b.post_norm,
+    b.tied, b.rope_theta, b.norm_epsilon, b.v_head_dim, b.rope_head_dim, b.kv_latent, b.q_latent, b.window,
+    b.window_chunks, b.sinks, b.out_bias, b.mlp_bias, b.qk_norm_over, b.norms, b.parallel, b.embedding_norm,
+    b.predicted_tokens);
 }
 
 void fields(auto& a, Is<Layout> auto& l) {

@@ -81,9 +81,8 @@ TaskId ActionLowering::round_forward(int i, Pass pass, std::span<const BufferId>
   const bool is_first = op.round == 0, is_last = op.round + 1 == rounds();
   const bool saves = pass == Pass::recompute || !s.recomputed;
   const int pipeline = state_.pipeline_rank(action_.stage), work = segment_work(i, pass);
-  const double out_bytes =
-      is_last ? bytes_of(op.dtype) * numbers_of_heads(state_.graph, op, block, value_dim(block))
-              : running_bytes(state_.graph, op, block, value_dim(block));
+  const double out_bytes = is_last ? bytes_of(op.dtype) * numbers_of_heads(state_.graph, op, block, value_dim(block))
+                                   : running_bytes(state_.graph, op, block, value_dim(block));
   std::vector<BufferId> inputs, outputs;
   TaskId task = 0;
   for (std::size_t k = 0; k < members_; ++k) {
@@ -126,9 +125,8 @@ TaskId ActionLowering::round_backward(int i, std::span<const BufferId> keys_valu
   const int first = i - op.round, pipeline = state_.pipeline_rank(action_.stage);
   const int work = segment_work(i, action_.pass);
   const bool is_last = op.round == 0;
-  const double query_bytes =
-      is_last ? bytes_of(op.dtype) * numbers_of_heads(state_.graph, op, block, block.head_dim)
-              : running_bytes(state_.graph, op, block, block.head_dim);
+  const double query_bytes = is_last ? bytes_of(op.dtype) * numbers_of_heads(state_.graph, op, block, block.head_dim)
+                                     : running_bytes(state_.graph, op, block, block.head_dim);
   const double block_bytes = operators_[segment(first).last_op].message_bytes;
   std::vector<BufferId> inputs, outputs;
   TaskId task = 0;

@@ -192,9 +192,9 @@ StageTerms without_parts(const Stages& stages, int pipeline) {
   const auto width_of_rows = [](const Block& block) {
     return block.kind == BlockKind::transformer ? std::max<std::int64_t>(1, block.experts_per_token) * block.ffn : 0;
   };
-  const Block& layer = *std::max_element(
-      stages.blocks.begin(), stages.blocks.end(),
-      [&](const Block& a, const Block& b) { return width_of_rows(a) < width_of_rows(b); });
+  const Block& layer =
+      *std::max_element(stages.blocks.begin(), stages.blocks.end(),
+                        [&](const Block& a, const Block& b) { return width_of_rows(a) < width_of_rows(b); });
   const Tokens tokens = tokens_of(stages.shape);
   const double width = bytes_of(step.dtype) / 2.0;
   StageTerms terms;
