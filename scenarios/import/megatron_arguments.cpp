@@ -181,8 +181,7 @@ const Row rows[] = {
     none("moe-paged-stash-buffer-size-factor-cuda", "it belongs to --moe-paged-stash"),
     near("moe-router-padding-for-fp8", "tokens of an expert are not padded"),
     near("moe-router-padding-for-quantization", "tokens of an expert are not padded"),
-    or_near(key("overlap-moe-expert-parallel-comm", "schedule.overlap_experts"),
-            "dispatch and combine are priced as exposed"),
+    part("overlap-moe-expert-parallel-comm", "schedule.name"),
 
     // The step.
     key("micro-batch-size", "schedule.micro_batch"),
@@ -443,6 +442,8 @@ void compose_layout(Import& import) {
       import.note(NoteKind::nearest, fmt::format("no --{}", overlap),
                   "communication of data groups is priced as overlapped");
   compose_split(import);
+  if (import.given("overlap-moe-expert-parallel-comm"))
+    import.set("schedule.name", "1f1b-merged", "overlap-moe-expert-parallel-comm");
   if (import.count("layout.chunks", 1) > 1)
     import.set("schedule.name", "interleaved-1f1b", "pipeline-model-parallel-layout");
   import.set("schedule.name", "1f1b", "pipeline-model-parallel-size");

@@ -39,7 +39,7 @@ void read_aws(const Cells& cells, PublishedRow& row) {
   set_layout(keys, layout);
   set_pipeline(keys, model, layout.pipeline, layout.chunks);
   set_experts(keys, cells.count("ep"), cells.count("etp"), cells.text("dispatcher"));
-  if (merges) keys.set("schedule.overlap_experts", "true", merged);
+  if (merges) set_merged(keys);
   const bool full = plain_word(cells.text("recompute")) == "full";
   set_recompute(keys, full ? "full" : "");
   set_scenario(row, keys);

@@ -22,7 +22,7 @@ std::string scopes_of(const std::string& written) {
 // What the row's other words say that is a key.
 void set_others(RunKeys& keys, const Cells& cells, const std::string& model) {
   const std::string& other = cells.text("other");
-  if (cells.text("overlap").starts_with("EP overlap")) keys.set("schedule.overlap_experts", "true", merged);
+  if (cells.text("overlap").starts_with("EP overlap")) set_merged(keys);
   if (cells.text("overlap").find("delay_wgrad") != std::string::npos)
     keys.set("schedule.delay_weight_gradients", "true", "weight gradients delayed into the all-to-all");
   if (!cells.empty("offload") && cells.text("offload") != "0 %")

@@ -47,8 +47,7 @@ void read_megatron_bridge(const Cells& cells, PublishedRow& row) {
   if (has_experts) {
     set_experts(keys, degree(cells, "ep"), static_cast<int>(cells.number_or("r_expert_tensor_parallel_size", 0)),
                 cells.text("r_moe_flex_dispatcher_backend"));
-    if (!cells.empty("r_moe_a2a_overlap") && cells.flag("r_moe_a2a_overlap"))
-      keys.set("schedule.overlap_experts", "true", merged);
+    if (!cells.empty("r_moe_a2a_overlap") && cells.flag("r_moe_a2a_overlap")) set_merged(keys);
     if (cells.text("variant") == "tokendrop")
       keys.assume("no token is dropped, although the run drops those above an expert's capacity");
   }

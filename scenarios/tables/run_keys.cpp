@@ -158,6 +158,8 @@ void set_layout(RunKeys& keys, const RunLayout& layout) {
   keys.set("schedule.global_batch", layout.global_batch);
 }
 
+void set_merged(RunKeys& keys) { keys.set("schedule.name", "1f1b-merged"); }
+
 void set_experts(RunKeys& keys, int expert, int expert_tensor, const std::string& dispatcher) {
   if (expert > 1) keys.set("layout.expert", expert);
   if (expert_tensor > 0) keys.set("layout.expert_tensor", expert_tensor);

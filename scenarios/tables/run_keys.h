@@ -62,7 +62,10 @@ struct RunLayout {
 void set_layout(RunKeys& keys, const RunLayout& layout);
 // Experts: degrees (0: not given), and the dispatcher in any trainer's words ("DeepEP over UCCL/EFA").
 void set_experts(RunKeys& keys, int expert, int expert_tensor, const std::string& dispatcher);
-constexpr std::string_view merged = "the all-to-all of experts beside another micro-batch", lora = "LoRA",
+// Dispatch and combine of one micro-batch run beside the pass of another (--overlap-moe-expert-parallel-comm), where the row
+// says so. After set_layout, which names the schedule otherwise.
+void set_merged(RunKeys& keys);
+constexpr std::string_view lora = "LoRA",
                            packed = "several samples packed into a sequence, which do not attend to each other";
 // Marks a row whose source leaves out what decides its time; true then.
 bool lacks(PublishedRow& row, const Cells& cells, const std::vector<std::string_view>& columns);

@@ -25,15 +25,12 @@ bool is_lever(std::string_view key) {
                                                     "schedule.cuda_graphs",
                                                     "schedule.delay_weight_gradients",
                                                     "schedule.micro_batch",
+                                                    "schedule.name",
                                                     "schedule.offload",
-                                                    "schedule.overlap_experts",
                                                     "schedule.recompute",
                                                     "schedule.recompute_modules"};
   return levers.contains(key);
 }
-
-// Keys that follow from another lever.
-bool follows(std::string_view key) { return key == "schedule.name"; }
 
 constexpr const char* nothing = "none";
 
@@ -50,15 +47,19 @@ std::string recompute_of(const PublishedRow& row) {
   return modules == nothing ? value_of(row, "schedule.recompute") : modules;
 }
 
+// A schedule follows from chunks, but for the one that hides all-to-alls of experts.
+bool hides(const PublishedRow& row) { return value_of(row, "schedule.name") == "1f1b-merged"; }
+
 // The keys in which two rows differ.
 std::set<std::string> differences(const PublishedRow& a, const PublishedRow& b) {
   std::set<std::string> keys, differing;
   for (const PublishedRow* row : {&a, &b})
     for (const auto& [key, value] : row->keys) keys.insert(plain(key));
   for (const std::string& key : keys) {
-    const bool same =
-        key == "schedule.recompute" ? recompute_of(a) == recompute_of(b) : value_of(a, key) == value_of(b, key);
-    if (!same && !follows(key)) differing.insert(key);
+    const bool same = key == "schedule.recompute" ? recompute_of(a) == recompute_of(b)
+                      : key == "schedule.name"    ? hides(a) == hides(b)
+                                                  : value_of(a, key) == value_of(b, key);
+    if (!same) differing.insert(key);
   }
   if (differing.contains("layout.dispatcher")) differing.erase("transport");  // what carries it goes with it
   return differing;
