@@ -229,7 +229,7 @@ void check_features(Settings& settings, const ModelFields& fields) {
   if (chosen > groups)
     refuse("groups_per_token", std::to_string(chosen) + " groups cannot be chosen of " + std::to_string(groups),
            "1 to " + std::to_string(groups), "change one of them");
-  else if (experts > 0 && experts % groups == 0 && whole(fields, "experts_per_token") > chosen * (experts / groups))
+  else if (groups > 1 && experts % groups == 0 && whole(fields, "experts_per_token") > chosen * (experts / groups))
     refuse("experts_per_token",
            std::to_string(whole(fields, "experts_per_token")) + " experts are not in " + std::to_string(chosen) +
                " groups of " + std::to_string(experts / groups),
