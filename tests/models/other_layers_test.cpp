@@ -106,7 +106,8 @@ TEST(Windows, HaveTheFlopsOfThePairsThatSeeEachOther) {
     for (std::int64_t query = 0; query < length; ++query)
       pairs += static_cast<double>(chunks ? query % window + 1 : std::min(query + 1, window));
     const double flops = attention_flops(windowed(window, chunks), 0, length);
-    EXPECT_NEAR(flops / (4.0 * 64 * (pairs - length / 2.0 * (chunks ? 1.0 : window / (1.0 * length)))), 1, 1e-3) << chunks;
+    EXPECT_NEAR(flops / (4.0 * 64 * (pairs - length / 2.0 * (chunks ? 1.0 : window / (1.0 * length)))), 1, 1e-3)
+        << chunks;
   }
 }
 
