@@ -59,10 +59,8 @@ void refuse_model(const Model& model, std::vector<Refusal>& refusals) {
       refusals.push_back({feature.key, std::string("the executor does not compute ") + feature.words,
                           "models without it", "choose another model; this one is for predictions"});
   for (const std::string& field : model.only_predicted)
-    refusals.push_back(
-        {"model.config", "the executor does not compute what '" + field + "' of the config changes",
-         "configs without it",
-         "remove it from a copy of the config, and know that this is another model; predictions are the same"});
+    refusals.push_back({"model.config", "the executor does not compute what '" + field + "' of the config changes",
+                        "configs without it", "choose another model; this one is for predictions"});
 }
 
 bool is_kfac_work(const Work& work) {

@@ -277,9 +277,9 @@ double keys_seen(const CostInput& in) {
 
 }  // namespace
 
-// Two products of 2·s·head_dim FLOPs per token, head and key, the second of the width of values. Flash kernels skip the masked half of a causal square. A
-// slice attends to the tokens before it wholly, and to half of its own square; with a window, to no more than that many.
-// Unfused kernels compute everything.
+// Two products of 2·s·head_dim FLOPs per token, head and key, the second of the width of values. Flash kernels skip the
+// masked half of a causal square. A slice attends to the tokens before it wholly, and to half of its own square; with a
+// window, to no more than that many. Unfused kernels compute everything.
 // Backward has four products, and for flash a fifth that makes the scores again (Dao 2022: 2.5 × forward). Three are of
 // the width of queries, two of that of values. A sink is one more number in a head's softmax, left out. The
 // log-sum-exp that flash keeps (4 bytes per token and head) is left out as in Fujii's formula.

@@ -95,7 +95,8 @@ const std::vector<Value>& items_of(const Value& map, std::string_view key) {
 
 std::string listed(const std::vector<Value>& values) {
   std::string text;
-  for (const Value& value : values) text += (text.empty() ? "" : ", ") + value.text;
+  for (const Value& value : values)
+    text += (text.empty() ? "" : ", ") + (value.text.starts_with('=') ? "that of " + value.text.substr(1) : value.text);
   return text;
 }
 
@@ -213,6 +214,8 @@ class ConfigReader {
 
   // Newer configs keep the base of the rotary angles in a map of its own, or in one for each kind of layer.
   void read_rope() {
+    for (const char* field : {"partial_rotary_factor", "rotary_pct"})
+      if (const Value* share = config_.find(field); !is_missing(share)) read_fraction(*share);
     const bool rotary = fields_.family == "llama" && !fields_.words.contains("positions");
     const Value* rope = config_.find("rope_parameters");
     if (rotary && rope != nullptr && rope->kind == Value::Kind::map) {
@@ -250,8 +253,6 @@ class ConfigReader {
       fields_.only_predicted.emplace_back(field);
   }
 
- public:
-  // partial_rotary_factor, rotary_pct.
   void read_fraction(const Value& value) {
     const std::optional<double> number = quantity(value.text, Unit::pure);
     if (!number || *number <= 0 || *number > 1)
@@ -260,7 +261,6 @@ class ConfigReader {
     fraction_ = *number;
   }
 
- private:
   // Layers with a window among those without one: of every `full_every` the last is without.
   void read_layer_types() {
     const Value* types = config_.find("layer_types");
@@ -399,10 +399,7 @@ std::optional<ModelFields> read_config(const std::string& path, const Reference&
   if (refuse_unknown_blocks(config, defects)) return std::nullopt;
   const Value* type = type_of(config, defects);
   if (type == nullptr) return std::nullopt;
-  ConfigReader reader(config, family_file(type->text), defects);
-  for (const char* field : {"partial_rotary_factor", "rotary_pct"})
-    if (const Value* share = config.find(field); !is_missing(share)) reader.read_fraction(*share);
-  ModelFields fields = reader.read(name_from(file));
+  ModelFields fields = ConfigReader(config, family_file(type->text), defects).read(name_from(file));
   if (defects.size() != before) return std::nullopt;
   return fields;
 }

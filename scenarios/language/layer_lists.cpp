@@ -62,13 +62,13 @@ std::optional<PipelineStages> pipeline_stages(const std::string& text) {
   return stages;
 }
 
-std::string pipeline_layout(const std::vector<int>& layers) {
+std::string pipeline_layout(const std::vector<int>& layers, std::int64_t predicted_tokens) {
   std::string text = "E";
   for (std::size_t stage = 0; stage < layers.size(); ++stage) {
     if (stage > 0) text += "|";
     if (layers[stage] > 0) text += layers[stage] == 1 ? "t" : "t*" + std::to_string(layers[stage]);
   }
-  return text + "L";
+  return text + std::string(static_cast<std::size_t>(predicted_tokens), 'm') + "L";
 }
 
 std::optional<std::vector<std::int64_t>> layer_pattern(const std::string& text, std::int64_t layers) {

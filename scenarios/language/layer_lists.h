@@ -22,8 +22,8 @@ struct PipelineStages {
 };
 // Empty where the text cannot be read.
 std::optional<PipelineStages> pipeline_stages(const std::string& text);
-// The text of stages with so many layers: "Et*9|t*8|t*8|t*7L".
-std::string pipeline_layout(const std::vector<int>& layers);
+// The text of stages with so many layers: "Et*9|t*8|t*8|t*7L". Modules of multi-token prediction stand before the head: "...mL".
+std::string pipeline_layout(const std::vector<int>& layers, std::int64_t predicted_tokens = 0);
 // 1 for each layer with experts. Empty where the text cannot be read.
 std::optional<std::vector<std::int64_t>> layer_pattern(const std::string& text, std::int64_t layers);
 

@@ -76,6 +76,15 @@ void list_models(std::ostream& out) {
                        block.hidden, block.ffn, block.heads, block.kv_heads, model.runs[0].block.vocab, model.sequence,
                        block.experts > 0 ? fmt::format("{} of {}", block.experts_per_token, block.experts) : "");
   }
+  out << "\nmodel.config reads a config.json of model_type\n ";
+  int column = 1;
+  for (const EmbeddedFile& family : embedded_families()) {
+    constexpr int width = 100;
+    if (column + static_cast<int>(family.name.size()) >= width) out << "\n ", column = 1;
+    out << " " << family.name;
+    column += 1 + static_cast<int>(family.name.size());
+  }
+  out << "\n";
 }
 
 void list_machines(std::ostream& out) {

@@ -217,7 +217,7 @@ void refuse_layers(const Model& model, LaunchArguments& launch) {
     if (has) launch.refused.push_back(std::string(words) + ": no argument of Megatron-LM is known for it");
 }
 
-// [0]*3+[1]*58: which layers have experts.
+// "[0]*3+[1]*58": which layers have experts.
 std::string layers_with_experts(const Model& model) {
   std::string pattern;
   for (const BlockRun& run : model.runs)
@@ -246,7 +246,7 @@ void megatron_model(const Scenario& s, LaunchArguments& launch) {
   if (!block.bias) list.emplace_back("--disable-bias-linear");
   if (last.experts > 0) {
     megatron_experts(s.step, last, launch);
-    if (block.experts == 0) list.push_back("--moe-layer-freq " + layers_with_experts(model));
+    if (block.experts == 0) list.push_back("--moe-layer-freq '(" + layers_with_experts(model) + ")'");
     if (last.scores == RouterScores::sigmoid) list.emplace_back("--moe-router-score-function sigmoid");
     if (last.score_scale != 1) list.push_back("--moe-router-topk-scaling-factor " + number_text(last.score_scale));
     if (last.expert_groups > 1) {
@@ -335,7 +335,8 @@ void megatron_degrees(const Scenario& s, LaunchArguments& launch) {
   }
   list.push_back("--pipeline-model-parallel-size " + text(l.pipeline));
   if (l.pipeline > 1 && is_uneven(s))
-    list.push_back("--pipeline-model-parallel-layout '" + pipeline_layout(layers_per_stage(s)) + "'");
+    list.push_back("--pipeline-model-parallel-layout '" +
+                   pipeline_layout(layers_per_stage(s), s.step.model->runs.back().block.predicted_tokens) + "'");
   else if (l.chunks > 1)
     list.push_back("--num-virtual-stages-per-pipeline-rank " + text(l.chunks));
 }

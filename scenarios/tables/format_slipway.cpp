@@ -1,8 +1,8 @@
 // The format of Slipway's own tables: one run in the words of a scenario, in base units. `table`, `group` and `choice`
 // may be left out; each is then derived from model, sequence, machine and GPUs. Also optional: `allocated_bytes`,
 // `reserved_bytes`, `all_reduce_bytes_per_s`, `after_pp_fix`, `dtype` (bfloat16), `fp8` (false), `shard_group` (0),
-// `gpus_per_port` (1), `scenario` (a whole
-// scenario as YAML on one line, in place of the columns about the run) and `assumed`: values of the row that its source does not have, in words.
+// `gpus_per_port` (1), `scenario` (a whole scenario as YAML on one line, in place of the columns about the run) and
+// `assumed`: values of the row that its source does not have, in words.
 #include <fmt/format.h>
 
 #include "scenarios/language/scenario.h"

@@ -79,7 +79,7 @@ void add_token_message(const Operator& op, int members, bool is_gather, bool at_
 BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Recompute recompute,
                        const Machine& machine, bool hides_tensor) {
   const std::vector<Operator> operators = operators_of(model, block, block + 1, shape);
-  const bool again = recompute == Recompute::full && blocks_of(model)[block].kind == BlockKind::transformer;
+  const bool again = is_recomputed(recompute, blocks_of(model)[block]);
   const double whole = machine.constants.whole;
   BlockPrice price;
   if (again) price.host_backward_s = host_seconds_of_checkpoint(machine);

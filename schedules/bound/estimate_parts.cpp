@@ -191,7 +191,7 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
       const BlockPrice& price = list[run];
       StageCosts::RunMessages& of = c.messages[q].emplace_back();
       const double tokens = tokens_seconds(price.tokens_forward);
-      const double again = step.recompute == Recompute::full ? tokens : 0;
+      const double again = is_recomputed(step.recompute, base.model->runs[run].block) ? tokens : 0;
       of.tensor_forward = seconds_over(tensor, price.tensor_forward) + tokens;
       of.tensor_backward = seconds_over(tensor, price.tensor_backward) + tokens_seconds(price.tokens_backward) + again;
       of.context_forward = seconds_over(context, price.context_forward);

@@ -160,41 +160,20 @@ void limit_host_copies(LoweringState& state) {
   }
 }
 
-void ActionLowering::collective_again(int at_op) {
-  const Operator& op = operators_[at_op];
-  if (op.forward == Collective::none || at(op.wire, 0) == no_buffer) return;
-  Work work;
-  work.kind = WorkKind::wire_collective;
-  work.pass = Pass::recompute;
-  work.stage = action_.stage;
-  work.first_op = at_op;
-  work.last_op = at_op + 1;
-  work.collective = op.forward;
-  work.wire = op.wire;
-  work.dtype = op.dtype;
-  work.bytes = op.message_bytes;
-  work.suffix = "." + block_name(state_.blocks, op.block) + "." + op.part;
-  const int id = state_.builder.work(work), pipeline = state_.pipeline_rank(action_.stage);
-  std::vector<BufferId> inputs, outputs;
-  for (const auto& group : state_.groups.groups(op.axis, pipeline)) {
-    inputs.clear();
-    outputs.clear();
-    for (const int k : group.members) {
-      BufferId& held = at(op.wire, static_cast<std::size_t>(k));
-      inputs.push_back(held);
-      held = state_.builder.buffer(BufferKind::gradient, op.wire, state_.groups.rank(pipeline, k),
-                                   state_.graph.buffers[held].bytes);
-      outputs.push_back(held);
-    }
-    state_.add_collective(group.communicator, id, action_.micro_batch, action_.slice, inputs, outputs);
-  }
-}
-
 void ActionLowering::collective(int at_op, Pass pass) {
   const Operator& op = operators_[at_op];
   const bool is_backward = pass == Pass::backward || pass == Pass::input_grad;
-  if (is_backward && op.again) collective_again(at_op);
-  const Collective kind = is_backward ? op.backward : op.forward;
+  // A recomputed module's message, before its dual, leaves the gradient that it passes as large as it is.
+  if (is_backward && op.again) message(at_op, Pass::recompute, op.forward, BufferKind::gradient, std::nullopt);
+  const WireBytes bytes = wire_bytes(operators_, at_op, op.wire, state_.graph.shape().sharding, state_.boundary);
+  if (is_backward)
+    message(at_op, pass, op.backward, BufferKind::gradient, bytes.before);
+  else
+    message(at_op, pass, op.forward, BufferKind::value, bytes.after);
+}
+
+void ActionLowering::message(int at_op, Pass pass, Collective kind, BufferKind result, std::optional<double> bytes) {
+  const Operator& op = operators_[at_op];
   if (kind == Collective::none || at(op.wire, 0) == no_buffer) return;
   Work work;
   work.kind = WorkKind::wire_collective;
@@ -207,9 +186,7 @@ void ActionLowering::collective(int at_op, Pass pass) {
   work.dtype = op.dtype;
   work.bytes = op.message_bytes;
   work.suffix = "." + block_name(state_.blocks, op.block) + "." + op.part;
-  const int id = state_.builder.work(work);
-  const WireBytes bytes = wire_bytes(operators_, at_op, op.wire, state_.graph.shape().sharding, state_.boundary);
-  const int pipeline = state_.pipeline_rank(action_.stage);
+  const int id = state_.builder.work(work), pipeline = state_.pipeline_rank(action_.stage);
   std::vector<BufferId> inputs, outputs;
   for (const auto& group : state_.groups.groups(op.axis, pipeline)) {
     inputs.clear();
@@ -217,8 +194,8 @@ void ActionLowering::collective(int at_op, Pass pass) {
     for (const int k : group.members) {
       BufferId& held = at(op.wire, static_cast<std::size_t>(k));
       inputs.push_back(held);
-      held = state_.builder.buffer(is_backward ? BufferKind::gradient : BufferKind::value, op.wire,
-                                   state_.groups.rank(pipeline, k), is_backward ? bytes.before : bytes.after);
+      held = state_.builder.buffer(result, op.wire, state_.groups.rank(pipeline, k),
+                                   bytes.value_or(state_.graph.buffers[held].bytes));
       outputs.push_back(held);
     }
     state_.add_collective(group.communicator, id, action_.micro_batch, action_.slice, inputs, outputs);

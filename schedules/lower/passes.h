@@ -12,6 +12,7 @@
 #pragma once
 
 #include <bit>
+#include <optional>
 
 #include "schedules/lower/lowering_state.h"
 
@@ -61,8 +62,8 @@ class ActionLowering {
   // The collectives behind segment i: in the order of the list, or from the last to the first in a backward.
   void collectives(int i, Pass pass);
   void collective(int at_op, Pass pass);
-  // The message of a recomputed module, before its dual.
-  void collective_again(int at_op);
+  // One of its messages. Each member's result has so many bytes; none: as many as what it replaces.
+  void message(int at_op, Pass pass, Collective kind, BufferKind result, std::optional<double> bytes);
   // What recomputed modules of the segment make again; what it keeps in the host's memory.
   double bytes_made_again(const Segment& s) const;
   double bytes_offloaded(const Segment& s) const;

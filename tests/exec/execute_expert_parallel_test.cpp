@@ -133,13 +133,8 @@ TEST(ExpertParallel, InEverySchedulePassGivesTheResultsOfOneProcess) {
 
 // Layers without experts among those with them.
 TEST(ExpertParallel, InSomeLayersOnlyGivesTheResultsOfOneProcess) {
-  Model model = tiny_mixtral(3);
-  model.name = "tiny-dense-first";
-  BlockRun dense{model.runs[1].block, 1};
-  dense.block.experts = dense.block.experts_per_token = 0;
-  dense.block.ffn = 48;
-  model.runs.insert(model.runs.begin() + 1, dense);
-  expect_layouts_equal_one_process({with_experts(model, {.pipeline = 2, .data = 4, .zero = 1}, 4)}, few_steps, 1e-10);
+  expect_layouts_equal_one_process({with_experts(tiny_dense_first(), {.pipeline = 2, .data = 4, .zero = 1}, 4)},
+                                   few_steps, 1e-10);
 }
 
 // The loss that balances experts is of a whole micro-batch, and the bias moves by the load of the whole step, wherever

@@ -224,13 +224,7 @@ TEST(Experts, BesideSharedOnesGiveTheResultsOfOneProcess) {
 
 // Layers without experts among those with them.
 TEST(Experts, InSomeLayersOnlyGiveTheResultsOfOneProcess) {
-  Model model = tiny_mixtral(3);
-  model.name = "tiny-dense-first";
-  BlockRun dense{model.runs[1].block, 1};
-  dense.block.experts = dense.block.experts_per_token = 0;
-  dense.block.ffn = 48;
-  model.runs.insert(model.runs.begin() + 1, dense);
-  expect_layouts_equal_one_process({with_layout(model, {.pipeline = 2, .data = 2, .zero = 1})});
+  expect_layouts_equal_one_process({with_layout(tiny_dense_first(), {.pipeline = 2, .data = 2, .zero = 1})});
 }
 
 }  // namespace

@@ -165,5 +165,27 @@ TEST(OtherRuns, WhatCannotBeExecutedYetIsRefusedByName) {
   EXPECT_EQ(reasons.front().key, "run.optimizer.name");
 }
 
+TEST(OtherRuns, ModelsForPredictionsAreRefusedByTheKeyOfWhatIsNotComputed) {
+  const auto key_of = [](auto change) {
+    Step step = with_layout(llama_for(2, false), {});
+    Model model = *step.model;
+    change(model);
+    step.model = model;
+    exec::Run run;
+    run.data = "text";
+    const std::vector<Refusal> reasons = not_executable(step, run, false);
+    EXPECT_EQ(reasons.size(), 1U);
+    return reasons.empty() ? std::string() : reasons.front().key;
+  };
+  const auto layer = [](Model& model) -> models::Block& { return model.runs[1].block; };
+  EXPECT_EQ(key_of([&](Model& m) { layer(m).kv_latent = 8; }), "model.kv_latent");
+  EXPECT_EQ(key_of([&](Model& m) { layer(m).window = 4; }), "model.window");
+  EXPECT_EQ(key_of([&](Model& m) { layer(m).sinks = true; }), "model.sinks");
+  EXPECT_EQ(key_of([&](Model& m) { layer(m).mlp = models::Mlp::relu; }), "model.mlp");
+  EXPECT_EQ(key_of([&](Model& m) { layer(m).parallel = models::Parallel::two_norms; }), "model.parallel");
+  EXPECT_EQ(key_of([](Model& m) { m.runs.back().block.predicted_tokens = 1; }), "model.predicted_tokens");
+  EXPECT_EQ(key_of([](Model& m) { m.only_predicted = {"rope_scaling"}; }), "model.config");
+}
+
 }  // namespace
 }  // namespace slipway::test

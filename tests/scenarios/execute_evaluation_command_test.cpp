@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "exec/run/run_files.h"
+#include "tests/support/losses_csv.h"
 #include "tests/support/rank_processes.h"
 #include "tests/support/tiny_runs.h"
 
@@ -39,8 +40,6 @@ std::string evaluating() {
   return "--set schedule.fill=evaluation --set schedule.evaluation_micro_batches=4 --set run.evaluation_data=" +
          held_out() + " ";
 }
-
-std::string losses_of(const std::string& folder) { return text_of_file(losses_csv_path(folder)); }
 
 // A training on the held-out text itself, whose first step has the same eight samples and the same weights.
 TEST(ExecuteEvaluation, TellsTheHeldOutLossOfEachWindowAndConfirmsItsTasks) {

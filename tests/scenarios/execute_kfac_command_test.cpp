@@ -10,6 +10,7 @@
 
 #include "exec/run/checkpoint_folder.h"
 #include "exec/run/run_files.h"
+#include "tests/support/losses_csv.h"
 #include "tests/support/rank_processes.h"
 #include "tests/support/tiny_runs.h"
 
@@ -39,17 +40,6 @@ std::string fresh(const std::string& name) {
   const std::string folder = temporary_folder().path(name);
   std::filesystem::remove_all(folder);
   return folder;
-}
-
-std::string losses_of(const std::string& folder) { return text_of_file(losses_csv_path(folder)); }
-
-std::vector<double> numbers_of(const std::string& csv) {
-  std::vector<double> losses;
-  std::istringstream lines(csv);
-  std::string line;
-  std::getline(lines, line);
-  while (std::getline(lines, line)) losses.push_back(std::stod(line.substr(line.find(',', line.find(',') + 1) + 1)));
-  return losses;
 }
 
 struct Case {

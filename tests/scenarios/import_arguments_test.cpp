@@ -81,6 +81,7 @@ TEST(LayerLists, ReadMegatronsPipelineLayouts) {
 
 TEST(LayerLists, WriteALayoutThatReadsBack) {
   EXPECT_EQ(pipeline_layout({9, 8, 1, 0}), "Et*9|t*8|t|L");
+  EXPECT_EQ(pipeline_layout({4, 2}, 1), "Et*4|t*2mL");
   EXPECT_THAT(pipeline_stages(pipeline_layout({9, 8, 1, 0}))->layers, ElementsAre(9, 8, 1, 0));
 }
 

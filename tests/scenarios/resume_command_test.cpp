@@ -48,15 +48,6 @@ TEST_P(KilledAt, AnyMomentARunResumesWithTheLossesOfTheUninterruptedOneToTheLast
 }
 INSTANTIATE_TEST_SUITE_P(Step, KilledAt, testing::Values(2, 3, 5));
 
-std::vector<double> numbers_of(const std::string& csv) {
-  std::vector<double> losses;
-  std::istringstream lines(csv);
-  std::string line;
-  std::getline(lines, line);
-  while (std::getline(lines, line)) losses.push_back(std::stod(line.substr(line.find(',', line.find(',') + 1) + 1)));
-  return losses;
-}
-
 // The last column of losses.csv.
 std::vector<double> rates_of(const std::string& csv) {
   std::vector<double> rates;

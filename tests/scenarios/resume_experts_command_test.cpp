@@ -1,5 +1,5 @@
-// Experts on ranks of their own, as processes (the last layout: as ranks of one process): killed and resumed with the losses of the uninterrupted run, resumed in
-// other layouts, and compared with their prediction dispatch by dispatch.
+// Experts on ranks of their own, as processes (the last layout: as ranks of one process): killed and resumed with the
+// losses of the uninterrupted run, resumed in other layouts, and compared with their prediction dispatch by dispatch.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,15 +27,6 @@ const std::string& losses_of_two_ranks() {
     EXPECT_EQ(ended.status, 0) << ended.errors;
     return losses_of(folder);
   }();
-  return losses;
-}
-
-std::vector<double> numbers_of(const std::string& csv) {
-  std::vector<double> losses;
-  std::istringstream lines(csv);
-  std::string line;
-  std::getline(lines, line);
-  while (std::getline(lines, line)) losses.push_back(std::stod(line.substr(line.find(',', line.find(',') + 1) + 1)));
   return losses;
 }
 

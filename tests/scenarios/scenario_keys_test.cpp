@@ -247,6 +247,8 @@ TEST(Listing, NamesEveryModelMachineScheduleAndKey) {
   list_machines(machines);
   list_schedules(schedules);
   list_keys(keys, scenario_keys());
+  for (const EmbeddedFile& file : embedded_families())
+    EXPECT_THAT(models.str(), HasSubstr(" " + std::string(file.name)));
   for (const EmbeddedFile& file : embedded_models()) EXPECT_THAT(models.str(), HasSubstr(std::string(file.name)));
   for (const EmbeddedFile& file : embedded_machines()) EXPECT_THAT(machines.str(), HasSubstr(std::string(file.name)));
   for (const Schedule& schedule : all_schedules()) EXPECT_THAT(schedules.str(), HasSubstr(schedule.summary));

@@ -33,6 +33,18 @@ struct Drawn {
   std::string text;
 };
 
+// The same with latent attention, a first layer without experts and multi-token prediction.
+Model with_several_kinds(const Model& model) {
+  Block layer = model.runs[1].block;
+  layer.kv_latent = 32, layer.q_latent = 64, layer.rope_head_dim = 8, layer.v_head_dim = 16;
+  Block features = layer, dense = layer;
+  features.vocab = model.runs.back().block.vocab, features.predicted_tokens = 1;
+  dense.experts = dense.experts_per_token = dense.shared_ffn = 0;
+  std::vector<Block> layers(8, layer);
+  layers.front() = dense;
+  return models::decoder(model.name + " of several kinds", models::Family::llama, model.sequence, features, layers);
+}
+
 // A random layout of eight ranks that can be lowered.
 Drawn random_step(std::mt19937& random) {
   const auto one_of = [&](std::initializer_list<int> list) {
@@ -66,6 +78,7 @@ Drawn random_step(std::mt19937& random) {
                                    .experts = 8,
                                    .experts_per_token = 2,
                                    .shared_ffn = 64});
+    if ((experts || !is_gpt) && one_of({0, 0, 1}) == 1) in.model = with_several_kinds(in.model);
     Layout& l = in.layout;
     l.tensor = one_of({1, 2, 4}), l.context = one_of({1, 1, 2}), l.pipeline = one_of({1, 2, 4});
     if (8 % (l.tensor * l.context * l.pipeline) != 0) continue;

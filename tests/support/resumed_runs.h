@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "exec/run/run_files.h"
+#include "tests/support/losses_csv.h"
 #include "tests/support/rank_processes.h"
 #include "tests/support/tiny_runs.h"
 
@@ -43,8 +44,6 @@ inline RankProcesses started(const std::string& folder, const std::vector<std::s
 inline Ended executed(const std::string& folder, const std::vector<std::string>& more, const std::string& before = "") {
   return started(folder, more, before).wait(starting_s).front();
 }
-
-inline std::string losses_of(const std::string& folder) { return text_of_file(losses_csv_path(folder)); }
 
 // The uninterrupted run of the two stages.
 inline const std::string& whole_losses() {

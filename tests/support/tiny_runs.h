@@ -48,6 +48,16 @@ inline Model tiny_mixtral(std::int64_t layers, bool tied = false) {
                                 .experts = 4,
                                 .experts_per_token = 2});
 }
+// A layer without experts before three with them.
+inline Model tiny_dense_first() {
+  Model model = tiny_mixtral(3);
+  model.name = "tiny-dense-first";
+  BlockRun dense{model.runs[1].block, 1};
+  dense.block.experts = dense.block.experts_per_token = 0;
+  dense.block.ffn = 48;
+  model.runs.insert(model.runs.begin() + 1, dense);
+  return model;
+}
 inline Model tiny_gpt(std::int64_t layers, bool tied = true) {
   return gpt("tiny-gpt", {.layers = layers,
                           .hidden = 32,
