@@ -1,4 +1,4 @@
-// Completion and the man page, asked of the shells and of man themselves.
+// Completion and the man page, asked of the shells and of groff themselves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -115,7 +115,7 @@ TEST(Completion, SettableKeysHaveNoNameOfTheUsersInside) {
   EXPECT_THAT(settable_keys(), Not(Contains(HasSubstr("*"))));
 }
 
-TEST(Manual, ManPrintsEveryCommandAndOptionWithoutAComplaint) {
+TEST(Manual, GroffPrintsEveryCommandAndOptionWithoutAComplaint) {
   if (!installed("man") || !installed("groff"))
     GTEST_SKIP() << "man and groff are not installed (Debian: man-db, groff)";
   const Answer answer = slipway_with({"man"});
