@@ -16,7 +16,7 @@ struct Heads {
   std::int64_t q, kv, size;  // heads of this tensor rank, and their size
 };
 Heads heads_of(const OperatorContext& c) {
-  return {c.block.heads / c.tensor_degree, c.block.kv_heads / c.tensor_degree, c.block.head_dim};
+  return {c.block.heads / c.tensor_degree, kv_heads_of_rank(c.block, c.tensor_degree), c.block.head_dim};
 }
 
 // FlashAttention on a GPU supports groups of queries with one key head. Other kernels need as many key as query heads.

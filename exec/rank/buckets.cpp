@@ -139,6 +139,13 @@ Message Buckets::message(const Work& work) const {
                                                    : parameters.gradients.narrow(0, 0, parameters.tensor_sum);
       return {summed, summed};
     }
+    case WorkKind::kv_grad_reduce: {
+      const std::vector<at::Tensor> parts = copied_gradients(work.block);
+      // Its ranks have the same part of it in their slices, which may be empty.
+      const at::Tensor sum =
+          parts.empty() ? at::zeros({1}, bucket(work.block).slice_gradient.options()) : at::cat(parts);
+      return {sum, sum};
+    }
     case WorkKind::tied_grad_reduce: {
       const at::Tensor copy = shards_gradients() ? tied_of_slices() : tied_gradient(work.stage);
       return {copy, copy};
@@ -202,6 +209,43 @@ void Buckets::keep_tied(const at::Tensor& whole) {
   for_tied_parts(whole, [](const at::Tensor& part, at::Tensor mine) { mine.copy_(part); });
 }
 
+std::vector<at::Tensor> Buckets::copied_gradients(int block) const {
+  const Bucket& mine = bucket(block);
+  const bool in_slice = shards_gradients();
+  const at::Tensor& flat = in_slice ? mine.slice_gradient : mine.parameters.gradients;
+  const std::int64_t begin = in_slice ? mine.begin : 0, end = in_slice ? mine.end : mine.parameters.elements;
+  std::vector<at::Tensor> parts;
+  for (const ShardedParameter& parameter : mine.parameters.parameters) {
+    const std::int64_t last = parameter.offset + parameter.elements;
+    const FlatRange copied{std::max(begin, last - copied_elements(parameter.meta, bundle_.graph.step.layout.tensor)),
+                           std::min(end, last)};
+    if (!copied.empty()) parts.push_back(flat.narrow(0, copied.from - begin, copied.elements()));
+  }
+  return parts;
+}
+
+void Buckets::keep_copied(int block, const at::Tensor& sum) {
+  std::int64_t at = 0;
+  for (at::Tensor part : copied_gradients(block)) {
+    part.copy_(sum.narrow(0, at, part.size(0)));
+    at += part.size(0);
+  }
+}
+
+std::vector<Piece> Buckets::own_pieces(const ShardedParameter& parameter) const {
+  const int degree = bundle_.graph.step.layout.tensor;
+  if (copies_of(parameter.meta, degree) == 1) return parameter.pieces;
+  return own_pieces_of(parameter.meta, at_.tensor, degree);
+}
+
+FlatRange Buckets::own_range(const ShardedParameter& parameter, std::int64_t begin, std::int64_t end) const {
+  const std::int64_t copied = copied_elements(parameter.meta, bundle_.graph.step.layout.tensor);
+  const bool has_all = own_pieces(parameter).size() == parameter.pieces.size();
+  FlatRange range = range_within(parameter, begin, end);
+  range.to = std::min(range.to, parameter.offset + parameter.elements - (has_all ? 0 : copied));
+  return range;
+}
+
 Message Buckets::gather(int block, std::shared_ptr<void>& hold) {
   const Bucket& mine = bucket(block);
   GatheredWeights::Use use = mine.gathered->use();
@@ -218,7 +262,7 @@ at::Tensor Buckets::square_sum(int stage) const {
   for_each(stage, [&](const Bucket& mine) {
     if (mine.holders.slices == 1 && mine.holders.replica > 0) return;  // counted on the first replica
     for (const ShardedParameter& parameter : mine.parameters.parameters) {
-      const FlatRange range = range_within(parameter, mine.begin, mine.end);
+      const FlatRange range = own_range(parameter, mine.begin, mine.end);
       if (!counts(parameter) || range.empty()) continue;
       parts.push_back(mine.slice_gradient.narrow(0, range.from - mine.begin, range.elements()));
     }
@@ -230,7 +274,8 @@ at::Tensor Buckets::whole_square_sum(int block, const at::Tensor& flat) const {
   at::NoGradGuard no_grad;
   std::vector<at::Tensor> parts;
   for (const ShardedParameter& parameter : bucket(block).parameters.parameters)
-    if (counts(parameter)) parts.push_back(flat.narrow(0, parameter.offset, parameter.elements));
+    if (counts(parameter))
+      parts.push_back(flat.narrow(0, parameter.offset, own_range(parameter, 0, flat.size(0)).elements()));
   return squares_of(parts, flat.device());
 }
 
@@ -254,9 +299,9 @@ void Buckets::save(ShardWriter& out) const {
   for (const auto& [key, mine] : buckets_) {
     if (mine.holders.slices == 1 && mine.holders.replica > 0) continue;
     for (const ShardedParameter& parameter : mine.parameters.parameters) {
-      const FlatRange range = range_within(parameter, mine.begin, mine.end);
+      const FlatRange range = own_range(parameter, mine.begin, mine.end);
       if (range.empty() || (parameter.meta.shard_dim < 0 && at_.tensor > 0)) continue;
-      add_entry(out, parameter.meta, {parameter.pieces, parameter.across}, range.from - parameter.offset,
+      add_entry(out, parameter.meta, {own_pieces(parameter), parameter.across}, range.from - parameter.offset,
                 range.to - parameter.offset, mine.optimizer.state(range.from, range.to));
     }
   }

@@ -1,6 +1,6 @@
 // All parameters of one rank, and the work on their gradients once the backward passes are done:
 //
-//   bucket ─ norm_grad_reduce (tensor group) ─ tied_grad_reduce (first and last stage, of two ranks) ─ grad_reduce (data)
+//   bucket ─ norm_grad_reduce (tensor group) ─ kv_grad_reduce (ranks with the same key-value heads) ─ tied_grad_reduce (first and last stage, of two ranks) ─ grad_reduce (data)
 //     ZeRO 0: the whole bucket is reduced; every rank updates all of it
 //     ZeRO 1: reduce-scatter; this rank keeps, counts and updates its slice, then weights are gathered
 //   ─ grad_norm ─ norm_reduce ─ optimizer_step ─ parameter_gather
@@ -12,7 +12,7 @@
 // the ranks that have the same ones.
 //
 // Every gradient element counts once in the global norm: replicas (data ranks and copies of the model without
-// ZeRO, tensor ranks of a replicated tensor, a tied head's copy) are left out.
+// ZeRO, tensor ranks of a replicated tensor or with a copy of a key-value head, a tied head's copy) are left out.
 // Guarded by tests/exec/execute_layouts_test.cpp.
 #pragma once
 
@@ -42,8 +42,8 @@ class Buckets {
   const BlockParameters& block(int index) const;
   std::vector<int> blocks() const;  // of this rank, ascending
 
-  // The tensors of norm_grad_reduce, tied_grad_reduce, grad_reduce and parameter_gather: views where the collective
-  // works in place. Throws std::runtime_error for any other kind.
+  // The tensors of norm_grad_reduce, kv_grad_reduce, tied_grad_reduce, grad_reduce and parameter_gather: views where the
+  // collective works in place. Throws std::runtime_error for any other kind.
   Message message(const Work& work) const;
   // ZeRO 2 and 3. A bucket has memory from a backward pass to take(), which returns the gradients so far. A reduced
   // slice of them is added to this rank's. Of the tied embedding's reduced gradient, the rank keeps the part in its
@@ -54,6 +54,8 @@ class Buckets {
   at::Tensor empty_slice(int block) const;
   void add_to_slice(int block, const at::Tensor& reduced);
   void keep_tied(const at::Tensor& whole);
+  // The sum of kv_grad_reduce goes back to where the message came from.
+  void keep_copied(int block, const at::Tensor& sum);
   // ZeRO 3: a gather of `block` begins; its memory exists as long as `hold`.
   Message gather(int block, std::shared_ptr<void>& hold);
 
@@ -100,6 +102,8 @@ class Buckets {
   at::Tensor tied_gradient(int stage) const;
   bool shards_gradients() const { return slice_count_ > 1 && bundle_.graph.step.layout.zero >= 2; }
   at::Tensor tied_of_slices() const;
+  // This rank's gradients of keys and values of which other tensor ranks have copies: of its slice with ZeRO 2 and 3.
+  std::vector<at::Tensor> copied_gradients(int block) const;
   // Calls visit(part of a whole tied gradient, the same part of this rank's slice) for embedding and head.
   template <typename Visit>
   void for_tied_parts(const at::Tensor& whole, Visit visit) const;
@@ -110,6 +114,9 @@ class Buckets {
     return (parameter.meta.shard_dim >= 0 || at_.tensor == 0) && parameter.meta.same_as.empty() &&
            !parameter.meta.balances;
   }
+  // What this rank counts and saves of a parameter: all but keys and values that a lower tensor rank has too.
+  std::vector<Piece> own_pieces(const ShardedParameter& parameter) const;
+  FlatRange own_range(const ShardedParameter& parameter, std::int64_t begin, std::int64_t end) const;
   // Calls visit(bucket) for the blocks of `stage` (none: of every stage of this rank).
   template <typename Visit>
   void for_each(int stage, Visit visit) const;

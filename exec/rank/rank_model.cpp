@@ -184,6 +184,7 @@ void RankModel::arrived(TaskId task, int step, Message message) {
   if (work.kind == WorkKind::grad_reduce && s.graph.tasks[task].micro_batch != none)
     s.buckets.add_to_slice(work.block, message.output);
   if (work.kind == WorkKind::tied_grad_reduce && s.graph.step.layout.zero >= 2) s.buckets.keep_tied(message.output);
+  if (work.kind == WorkKind::kv_grad_reduce) s.buckets.keep_copied(work.block, message.output);
   if (s.moves_wire(work))
     for (const BufferKind kind : {BufferKind::value, BufferKind::gradient})
       for (const BufferId buffer : s.slots.outputs(task, kind)) s.slots.put(buffer, step, message.output);

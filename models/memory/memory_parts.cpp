@@ -37,8 +37,9 @@ constexpr std::array<PartName, memory_parts> names{{
 
 // q, k, v of this rank and the output: what every attention kernel keeps; the rest are scores.
 double attention_bytes(const Operator& op, const Block& block, const WorkShape& shape) {
-  const auto columns = static_cast<double>(
-      ((block.heads + block.kv_heads) * block.head_dim + block.kv_heads * value_dim(block)) / shape.sharding.tensor);
+  const std::int64_t heads = block.heads / shape.sharding.tensor,
+                     kv_heads = kv_heads_of_rank(block, shape.sharding.tensor);
+  const auto columns = static_cast<double>((heads + kv_heads) * block.head_dim + kv_heads * value_dim(block));
   return bytes_of(op.dtype) * static_cast<double>(tokens_of(shape).whole) * columns;
 }
 
@@ -47,8 +48,9 @@ void add_kept_of_qkv(const Operator& op, const Block& block, const WorkShape& sh
   const Tokens tokens = tokens_of(shape);
   const double B = bytes_of(op.dtype);
   const double input = std::min(op.saved_bytes, B * static_cast<double>(tokens.sharded * block.hidden));
+  const int tensor = shape.sharding.tensor;
   const double queries_keys =
-      static_cast<double>(tokens.whole * (block.heads + block.kv_heads) * block.head_dim / shape.sharding.tensor);
+      static_cast<double>(tokens.whole * (block.heads / tensor + kv_heads_of_rank(block, tensor)) * block.head_dim);
   const double normed = std::min(op.saved_bytes - input, B * queries_keys);
   parts[MemoryPart::projection_inputs] += input;
   parts[MemoryPart::norms] += normed;
@@ -165,8 +167,9 @@ double bytes_beside_shard(const Operator& gather, const Block& block, const Shar
     return recomputed ? gather.message_bytes - shard : -shard;
   }
   const double own = gather.message_bytes / sharding.context;
-  const double queries_to_keys_values = static_cast<double>(block.heads * block.head_dim) /
-                                        static_cast<double>(block.kv_heads * (block.head_dim + value_dim(block)));
+  const std::int64_t kv_heads = kv_heads_of_rank(block, sharding.tensor);
+  const double queries_to_keys_values = static_cast<double>(block.heads / sharding.tensor * block.head_dim) /
+                                        static_cast<double>(kv_heads * (block.head_dim + value_dim(block)));
   return gather.message_bytes - own + (block.causal ? own * queries_to_keys_values : 0);
 }
 

@@ -1,6 +1,7 @@
 #include "models/model/model.h"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 
 #include "models/model/parameters.h"
@@ -130,6 +131,22 @@ std::int64_t parameter_count(const Model& model) {
 std::int64_t mfu_parameter_count(const Model& model) { return sum_of_blocks(model) - idle_parameters(model); }
 
 std::int64_t active_parameter_count(const Model& model) { return parameter_count(model) - idle_parameters(model); }
+
+int kv_copies(const Block& block, int tensor) {
+  if (block.kv_heads < 1 || tensor <= block.kv_heads || tensor % block.kv_heads != 0) return 1;
+  return static_cast<int>(tensor / block.kv_heads);
+}
+
+std::int64_t kv_heads_of_rank(const Block& block, int tensor) {
+  return block.kv_heads * kv_copies(block, tensor) / tensor;
+}
+
+std::vector<int> kv_copies(const Model& model, int tensor) {
+  std::set<int> found;
+  for (const BlockRun& run : model.runs) found.insert(kv_copies(run.block, tensor));
+  found.erase(1);
+  return {found.begin(), found.end()};
+}
 
 bool has_experts(const Model& model) {
   return std::any_of(model.runs.begin(), model.runs.end(), [](const BlockRun& run) { return run.block.experts > 0; });

@@ -155,6 +155,13 @@ std::int64_t mfu_parameter_count(const Model& model);
 // N without the experts that a token does not go through. A tied head's matrix counts once. Without experts it is N.
 std::int64_t active_parameter_count(const Model& model);
 bool has_experts(const Model& model);
+// Tensor ranks that have the same key-value head: with more ranks than heads, each rank has a whole head, a copy of that
+// of its neighbours (GQAQKVColumnParallelLinear of AWS's neuronx-distributed; vLLM). 1: no copies.
+int kv_copies(const Block& block, int tensor);
+// Key-value heads on a tensor rank, copies included.
+std::int64_t kv_heads_of_rank(const Block& block, int tensor);
+// Every number of copies above 1 in the model, ascending: one, unless layers have unlike key-value heads.
+std::vector<int> kv_copies(const Model& model, int tensor);
 // Model FLOPs of one token, 6N + 12·L·q·s: full attention, recompute not counted (Hagemann 2023). q is the width of all
 // query heads: h in the paper and in most models, heads × head_dim in Chowdhery 2022.
 double mfu_flops_per_token(const Model& model);

@@ -149,10 +149,11 @@ void turn(Operator& op, const CostInput& in, double numbers, int kernels) {
 void set_qkv(Operator& op, const CostInput& in) {
   const Block& block = in.block;
   const int t = in.shape.sharding.tensor;
-  const std::int64_t values = block.kv_heads * value_dim(block);
-  set_linear(op, in, in.tokens.whole, ((block.heads + block.kv_heads) * block.head_dim + values) / t, block.hidden);
+  const std::int64_t kv_heads = kv_heads_of_rank(block, t),
+                     queries_keys_width = (block.heads / t + kv_heads) * block.head_dim;
+  set_linear(op, in, in.tokens.whole, queries_keys_width + kv_heads * value_dim(block), block.hidden);
   keep_sharded_input(op, in);
-  const double queries_keys = real(in.tokens.whole * (block.heads + block.kv_heads) * block.head_dim / t);
+  const double queries_keys = real(in.tokens.whole * queries_keys_width);
   turn(op, in, queries_keys, 2);
   if (!block.qk_norm) return;
   const NormCost each = norm_cost(in);
@@ -287,7 +288,7 @@ void set_attention(Operator& op, const CostInput& in) {
   const Block& block = in.block;
   const Sharding& cut = in.shape.sharding;
   const bool flash = !writes_scores(in.shape.kernels);
-  const std::int64_t heads = block.heads / cut.tensor, kv_heads = block.kv_heads / cut.tensor;
+  const std::int64_t heads = block.heads / cut.tensor, kv_heads = kv_heads_of_rank(block, cut.tensor);
   const std::int64_t keys = in.shape.before + in.shape.sequence;
   const double scores = real(in.tokens.whole) * real(heads) * real(keys);
   const double of_keys = real(block.head_dim), of_values = real(value_dim(block));
@@ -320,7 +321,7 @@ void set_attention(Operator& op, const CostInput& in) {
 void set_ring_attention(Operator& op, const CostInput& in) {
   const Block& block = in.block;
   const Sharding& cut = in.shape.sharding;
-  const std::int64_t heads = block.heads / cut.tensor, kv_heads = block.kv_heads / cut.tensor;
+  const std::int64_t heads = block.heads / cut.tensor, kv_heads = kv_heads_of_rank(block, cut.tensor);
   const std::int64_t keys = in.shape.sequence / cut.context;
   op.m = in.tokens.whole, op.n = keys, op.k = block.head_dim, op.v = value_dim(block);
   op.heads = real(in.shape.micro_batch * heads), op.attention = in.shape.kernels;

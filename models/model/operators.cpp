@@ -147,7 +147,7 @@ class BlockWriter {
 
   // Numbers in the keys and values of this rank's tokens.
   double key_value_numbers() const {
-    return static_cast<double>(in_.tokens.whole * in_.block.kv_heads / in_.shape.sharding.tensor *
+    return static_cast<double>(in_.tokens.whole * kv_heads_of_rank(in_.block, in_.shape.sharding.tensor) *
                                (in_.block.head_dim + value_dim(in_.block)));
   }
 
@@ -327,7 +327,7 @@ void check_divisible(const Model& model, const Block& block, const Sharding& cut
                                   ": its norms of queries and keys go over all heads, which tensor = " +
                                   std::to_string(tensor) + " divides among ranks; choose tensor 1");
     require_multiple(model, "heads", block.heads, tensor);
-    require_multiple(model, "kv_heads", block.kv_heads, tensor);
+    if (block.kv_heads < 1 || tensor % block.kv_heads != 0) require_multiple(model, "kv_heads", block.kv_heads, tensor);
     if (block.experts == 0) return require_multiple(model, "ffn", block.ffn, tensor);
     require_multiple(model, "ffn", block.ffn, expert_tensor_of(cut));
     require_multiple(model, "shared_ffn", block.shared_ffn, tensor);

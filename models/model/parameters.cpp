@@ -72,8 +72,13 @@ void add_heads(std::vector<Parameter>& list, const Block& block, const std::stri
     list.push_back(matrix(name + "kv_up.weight", plain + v, block.kv_latent, 0, {plain, v}));
   } else {
     const std::vector<std::int64_t> parts{q, k, v};
+    const std::vector<std::int64_t> heads{block.heads, block.kv_heads, block.kv_heads};
     list.push_back(matrix(name + "qkv.weight", q + k + v, block.hidden, 0, parts));
-    if (has_qkv_bias(block)) list.push_back(vector_of(name + "qkv.bias", q + k + v, 0.0, 0, parts));
+    list.back().heads = heads;
+    if (has_qkv_bias(block)) {
+      list.push_back(vector_of(name + "qkv.bias", q + k + v, 0.0, 0, parts));
+      list.back().heads = heads;
+    }
   }
   if (block.sinks) list.push_back(vector_of(name + "sinks", block.heads, 0.0, 0));
 }
@@ -177,6 +182,13 @@ std::vector<Parameter> head_parameters(const Block& block, const std::string& pr
   return list;
 }
 
+// Tensor ranks with the same rows of a part.
+int copies_of_part(const Parameter& parameter, std::size_t part, int degree) {
+  if (part >= parameter.heads.size()) return 1;
+  const std::int64_t heads = parameter.heads[part];
+  return degree > heads && degree % heads == 0 ? static_cast<int>(degree / heads) : 1;
+}
+
 // Parts along shard_dim; a tensor that is not packed is one part.
 std::vector<std::int64_t> parts_of(const Parameter& parameter) {
   if (!parameter.parts.empty()) return parameter.parts;
@@ -220,13 +232,16 @@ std::vector<Piece> pieces_of(const Parameter& parameter, int rank, int degree) {
   if (parameter.shard_dim < 0) return {{0, parameter.shape[0]}};
   std::vector<Piece> pieces;
   std::int64_t begin = 0;
-  for (std::int64_t part : parts_of(parameter)) {
-    if (part % degree != 0)
+  const std::vector<std::int64_t> parts = parts_of(parameter);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::int64_t part = parts[i];
+    const int copies = copies_of_part(parameter, i, degree), shards = degree / copies;
+    if (part % shards != 0)
       throw std::invalid_argument(parameter.name + ": a part of " + std::to_string(part) +
-                                  " rows or columns cannot be cut into " + std::to_string(degree) +
+                                  " rows or columns cannot be cut into " + std::to_string(shards) +
                                   " equal shards; choose a tensor degree that divides it");
-    const std::int64_t size = part / degree;
-    pieces.push_back({begin + rank * size, begin + (rank + 1) * size});
+    const std::int64_t size = part / shards, shard = rank / copies;
+    pieces.push_back({begin + shard * size, begin + (shard + 1) * size});
     begin += part;
   }
   return pieces;
@@ -236,6 +251,23 @@ std::int64_t shard_elements(const Parameter& parameter, int degree) {
   std::int64_t along = 0;
   for (const Piece& piece : pieces_of(parameter, 0, degree)) along += piece.end - piece.begin;
   return along * parameter.shape[parameter.shard_dim == 1 ? 0 : 1];
+}
+
+int copies_of(const Parameter& parameter, int degree) {
+  return copies_of_part(parameter, parameter.heads.size() - 1, degree);
+}
+
+std::vector<Piece> own_pieces_of(const Parameter& parameter, int rank, int degree) {
+  std::vector<Piece> pieces = pieces_of(parameter, rank, degree);
+  while (!pieces.empty() && rank % copies_of_part(parameter, pieces.size() - 1, degree) != 0) pieces.pop_back();
+  return pieces;
+}
+
+std::int64_t copied_elements(const Parameter& parameter, int degree) {
+  if (copies_of(parameter, degree) == 1) return 0;
+  std::int64_t own = 0;  // of a rank whose keys and values a lower one has
+  for (const Piece& piece : own_pieces_of(parameter, 1, degree)) own += piece.end - piece.begin;
+  return shard_elements(parameter, degree) - own * parameter.shape[parameter.shard_dim == 1 ? 0 : 1];
 }
 
 BlockElements block_shard_elements(const Model& model, int block_index, const Sharding& sharding, bool shares_table) {
@@ -266,6 +298,12 @@ std::int64_t block_tensor_sum_elements(const Model& model, int block_index, int 
   std::int64_t sum = 0;
   for (const Parameter& parameter : parameters_of(model, block_index))
     if (is_summed_over_tensor(parameter, degree, sequence_parallel)) sum += elements_of(parameter);
+  return sum;
+}
+
+std::int64_t block_copied_elements(const Model& model, int block_index, int degree) {
+  std::int64_t sum = 0;
+  for (const Parameter& parameter : parameters_of(model, block_index)) sum += copied_elements(parameter, degree);
   return sum;
 }
 

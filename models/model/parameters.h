@@ -33,6 +33,9 @@ struct Parameter {
   // The rows (or columns) of a tensor rank's shard are listed as pieces, because a packed tensor (q, k, v; gate, up) is
   // cut inside each of its parts.
   std::vector<std::int64_t> parts;  // sizes of the packed parts along shard_dim; empty = one part
+  // Heads in each of `parts`, for a projection to queries, keys and values; empty: of no heads. With more tensor ranks
+  // than heads, a part's rank has a whole head (kv_copies in model.h). Such parts come last.
+  std::vector<std::int64_t> heads;
   // Tied head: name of the tensor it equals. Where one rank holds both (schedules/step/placement.h) it is that tensor,
   // else its own copy. The copy starts with the same values (drawn under the other's name), and its gradient is summed
   // with the other's, so the two stay equal. It counts once.
@@ -61,6 +64,12 @@ std::map<std::string, std::string> settings_without_shape(const Model& model);
 std::vector<Piece> pieces_of(const Parameter& parameter, int rank, int degree);
 // Number of elements in that shard.
 std::int64_t shard_elements(const Parameter& parameter, int degree);
+// Tensor ranks with the same key-value head: ranks c·n to c·n + c − 1 of c copies. 1: no copies.
+int copies_of(const Parameter& parameter, int degree);
+// Elements at the shard's end that all of them have: rows of keys and values. 0 without copies.
+std::int64_t copied_elements(const Parameter& parameter, int degree);
+// The first of pieces_of: without those that a lower tensor rank has too.
+std::vector<Piece> own_pieces_of(const Parameter& parameter, int rank, int degree);
 // Elements of a block on one rank: of its experts, where tokens are dispatched to them, and of everything else. Of the
 // dense ones, `linears` are those of a layer's Linears, which may be cast to a narrow format.
 // `shares_table`: a tied head counts without its matrix, which is the embedding's tensor (schedules/step/placement.h).
@@ -85,5 +94,8 @@ BlockElements block_shard_elements(const Model& model, int block_index, const Sh
 bool is_summed_over_tensor(const Parameter& parameter, int degree, bool sequence_parallel);
 // Elements of the block's tensors with is_summed_over_tensor.
 std::int64_t block_tensor_sum_elements(const Model& model, int block_index, int degree, bool sequence_parallel);
+// Copied elements of the block's tensors on a tensor rank. Each rank has the part of their gradient that comes from its
+// own queries, so they are summed over the ranks with copies.
+std::int64_t block_copied_elements(const Model& model, int block_index, int degree);
 
 }  // namespace slipway::models

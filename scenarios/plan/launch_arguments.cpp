@@ -193,6 +193,18 @@ void megatron_attention(const Block& block, LaunchArguments& launch) {
   if (block.qk_norm) list.emplace_back("--qk-layernorm");
 }
 
+// With more tensor ranks than key-value heads, Slipway's ranks have copies of heads.
+void megatron_copies(const Scenario& s, LaunchArguments& launch) {
+  if (kv_copies(s.step.model, s.step.layout.tensor).empty()) return;
+  launch.refused.emplace_back(
+      "copies of key-value heads: Megatron-LM cuts their rows too, and gathers the projection over the tensor group");
+}
+void torchtitan_copies(const Scenario& s, LaunchArguments& launch) {
+  if (kv_copies(s.step.model, s.step.layout.tensor).empty()) return;
+  launch.refused.emplace_back(
+      "copies of key-value heads: torchtitan gives each tensor rank whole ones of its own; set layout.tensor lower");
+}
+
 // Layers of other kinds than Megatron-LM's arguments name.
 void refuse_layers(const Model& model, LaunchArguments& launch) {
   const auto any = [&](auto of) {
@@ -257,6 +269,7 @@ void megatron_model(const Scenario& s, LaunchArguments& launch) {
   }
   if (head.predicted_tokens > 0) list.push_back("--mtp-num-layers " + text(head.predicted_tokens));
   refuse_layers(model, launch);
+  megatron_copies(s, launch);
   list.push_back("--norm-epsilon " + number_text(block.norm_epsilon));
   if (block.positions == Positions::rotary) {
     list.emplace_back("--position-embedding-type rope");
@@ -549,6 +562,7 @@ LaunchArguments torchtitan(const Scenario& s) {
   if (l.tensor > 1)
     list.emplace_back(l.sequence_parallel ? "--parallelism.enable_sequence_parallel"
                                           : "--parallelism.no_enable_sequence_parallel");
+  torchtitan_copies(s, launch);
   torchtitan_data(s, launch);
   if (l.pipeline > 1) torchtitan_pipeline(s, launch);
   // Of a pipeline its whole share of the batch, which it cuts into micro-batches.

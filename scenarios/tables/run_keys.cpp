@@ -137,12 +137,9 @@ void set_pipeline(RunKeys& keys, const std::string& model, int pipeline, int chu
 }
 
 void set_layout(RunKeys& keys, const RunLayout& layout) {
-  // Megatron-Core gives each tensor rank a whole key-value head: a copy where there are fewer than ranks.
-  const std::int64_t kv_heads = kv_heads_of(keys);
-  if (kv_heads > 0 && layout.tensor > kv_heads && layout.tensor % kv_heads == 0) {
-    keys.set("model.kv_heads", layout.tensor);
-    keys.assume("a key-value head for each tensor rank");
-  }
+  // Megatron-Core gathers them, with the queries, over the tensor group.
+  if (const std::int64_t heads = kv_heads_of(keys); heads > 0 && layout.tensor > heads)
+    keys.assume("copies of key-value heads");
   keys.set("model.sequence", layout.sequence);
   keys.set("layout.tensor", layout.tensor);
   keys.set("layout.sequence_parallel", layout.tensor > 1 ? "true" : "false");

@@ -52,11 +52,6 @@ constexpr std::string_view pair_word = "OVERLAP_F_B";
 
 bool is_backward(const Action& action) { return action.pass == Pass::backward || action.pass == Pass::input_grad; }
 
-bool is_pair(const Action& a, const Action& b) {
-  const bool one_each = (a.pass == Pass::forward && is_backward(b)) || (b.pass == Pass::forward && is_backward(a));
-  return one_each && (a.stage != b.stage || a.micro_batch != b.micro_batch);
-}
-
 bool parse_pair(std::string_view cell, std::vector<Action>& list) {
   const auto semicolon = cell.find(';'), close = cell.find(')');
   if (semicolon == std::string_view::npos || close == std::string_view::npos || close < semicolon) return false;
@@ -128,44 +123,61 @@ std::string misfit(const Communication& cell, const std::vector<Action>& list) {
 
 }  // namespace
 
+namespace {
+
+bool is_blank(std::string_view row) { return row.find_first_not_of(" \t\r,") == std::string_view::npos; }
+
+// Rows up to the last one that has a cell.
+std::vector<std::string> rows_of(std::istream& in, const std::string& name) {
+  std::vector<std::string> rows;
+  for (std::string line; std::getline(in, line);) rows.push_back(line);
+  if (in.bad()) throw std::invalid_argument(name + ": reading failed after row " + std::to_string(rows.size()));
+  if (constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+      !rows.empty() && rows.front().starts_with(byte_order_mark))
+    rows.front().erase(0, byte_order_mark.size());  // spreadsheets write one
+  while (!rows.empty() && is_blank(rows.back())) rows.pop_back();
+  if (rows.empty())
+    throw std::invalid_argument(name + ": the file is empty; write one row of actions per pipeline rank");
+  return rows;
+}
+
+// `row`: the file's name and the row's number.
+std::vector<Action> actions_in(std::string_view rest, const std::string& row) {
+  if (is_blank(rest))
+    throw std::invalid_argument(row + ": the row is empty; write the actions of its pipeline rank, or remove the row");
+  std::vector<Action> list;
+  std::vector<Communication> communications;
+  for (int column = 1;; ++column) {
+    const auto comma = rest.find(',');
+    const std::string_view cell = trimmed(rest.substr(0, comma));
+    const std::string place = row + ": cell " + std::to_string(column) + " '" + std::string(cell) + "' ";
+    Communication communication;
+    if (Action action; parse_action(cell, action)) {
+      list.push_back(action);
+    } else if (cell.starts_with('(')) {
+      if (!parse_pair(cell, list)) throw std::invalid_argument(place + no_pair);
+    } else if (parse_communication(cell, communication)) {
+      communication.at = list.size();
+      communication.place = place;
+      communications.push_back(std::move(communication));
+    } else if (!cell.empty()) {
+      throw std::invalid_argument(place + no_action);
+    }
+    if (comma == std::string_view::npos) break;
+    rest.remove_prefix(comma + 1);
+  }
+  for (const Communication& each : communications)
+    if (const std::string reason = misfit(each, list); !reason.empty())
+      throw std::invalid_argument(each.place + reason);
+  return list;
+}
+
+}  // namespace
+
 ActionLists read_schedule_csv(std::istream& in, const std::string& name) {
   ActionLists lists;
-  std::string line;
-  while (std::getline(in, line)) {
-    auto& list = lists.emplace_back();
-    std::vector<Communication> communications;
-    std::string_view rest = line;
-    if (constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-        lists.size() == 1 && rest.starts_with(byte_order_mark))
-      rest.remove_prefix(byte_order_mark.size());  // spreadsheets write one
-    for (int column = 1;; ++column) {
-      const auto comma = rest.find(',');
-      const std::string_view cell = trimmed(rest.substr(0, comma));
-      const std::string place = name + ":" + std::to_string(lists.size()) + ": cell " + std::to_string(column) + " '" +
-                                std::string(cell) + "' ";
-      Communication communication;
-      if (Action action; parse_action(cell, action)) {
-        list.push_back(action);
-      } else if (cell.starts_with('(')) {
-        if (!parse_pair(cell, list)) throw std::invalid_argument(place + no_pair);
-      } else if (parse_communication(cell, communication)) {
-        communication.at = list.size();
-        communication.place = place;
-        communications.push_back(std::move(communication));
-      } else if (!cell.empty()) {
-        throw std::invalid_argument(place + no_action);
-      }
-      if (comma == std::string_view::npos) break;
-      rest.remove_prefix(comma + 1);
-    }
-    for (const Communication& each : communications)
-      if (const std::string reason = misfit(each, list); !reason.empty())
-        throw std::invalid_argument(each.place + reason);
-  }
-  if (in.bad()) throw std::invalid_argument(name + ": reading failed after row " + std::to_string(lists.size()));
-  if (lists.empty()) {
-    throw std::invalid_argument(name + ": the file is empty; write one row of actions per pipeline rank");
-  }
+  for (const std::string& row : rows_of(in, name))
+    lists.push_back(actions_in(row, name + ":" + std::to_string(lists.size() + 1)));
   return lists;
 }
 

@@ -6,6 +6,7 @@
 //   (0F7;7B3)OVERLAP_F_B           a pair: Action::with_next
 //   0SEND_F1, 1RECV_F1, 1SEND_B1, 0RECV_B1, 0UNSHARD, 0RESHARD, 0REDUCE_GRAD     communication
 //
+// Empty rows at the end are dropped, others are refused: a rank without actions is in no pipeline.
 // Idle slots are dropped on reading: a schedule is an order, and times follow from it. So are communication cells, because
 // the task graph makes its own; but they must fit the passes. A send follows what it sends, a receipt stands before its
 // reader, and a reduction follows the last backward of its stage.
@@ -20,8 +21,8 @@
 
 namespace slipway::schedules {
 
-// `name` is the file's name in errors. Throws std::invalid_argument with file, row, cell, reason and remedy for a cell
-// that is no action, a pair that is none, and communication that does not fit the passes.
+// `name` is the file's name in errors. Throws std::invalid_argument with file, row, cell, reason and remedy for an empty
+// row, a cell that is no action, a pair that is none, and communication that does not fit the passes.
 ActionLists read_schedule_csv(std::istream& in, const std::string& name);
 
 // Throws std::invalid_argument for an action that the format cannot express (a slice, a recomputation).

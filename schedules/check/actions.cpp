@@ -17,39 +17,76 @@ std::string text_of(const Action& action) {
          (action.slice > 0 ? "/" + std::to_string(action.slice) : "");
 }
 
-// Refuses numbers that the shape does not have, and stages on the wrong rank. Such cells take no further part.
-bool refuse_cell(const Action& action, GridCell cell, const ScheduleShape& shape, const Placement& placement,
-                 std::vector<ActionDefect>& defects) {
-  const int stages = shape.stages();
-  std::string reason;
-  if (action.stage >= stages) {
-    reason = "has a stage beyond the last, " + std::to_string(stages - 1) + "; set layout.pipeline and layout.chunks";
-  } else if (action.micro_batch >= shape.micro_batches) {
-    reason = "has a micro-batch beyond the last, " + std::to_string(shape.micro_batches - 1) +
-             "; set schedule.global_batch or schedule.micro_batch";
-  } else if (action.slice >= shape.slices) {
-    reason = "has a slice beyond the last, " + std::to_string(shape.slices - 1) + "; set schedule.slices";
-  } else if (const int row = placement.rank[action.stage]; row != cell.row) {
-    reason = "stands in the row of rank " + std::to_string(cell.row) + ", but most of stage " +
-             std::to_string(action.stage) + " is in that of rank " + std::to_string(row) + "; move it there";
-  } else {
+// Numbers that the shape does not have: one defect for all cells of a kind, which follow from one wrong number or key.
+class Beyond {
+ public:
+  explicit Beyond(const ScheduleShape& shape) : shape_(shape) {}
+
+  // False if the action has no such number.
+  bool take(const Action& action, GridCell cell) {
+    for (Kind& kind : kinds_) {
+      if (action.*kind.number < kind.count) continue;
+      if (kind.cells.empty()) kind.first = text_of(action);
+      kind.cells.push_back(cell);
+      return true;
+    }
     return false;
   }
-  defects.push_back({text_of(action) + " " + reason, {cell}, {}});
+  void report(std::vector<ActionDefect>& defects) {
+    for (Kind& kind : kinds_) {
+      if (kind.cells.empty()) continue;
+      const std::size_t others = kind.cells.size() - 1;
+      const std::string who =
+          others == 0 ? " has"
+                      : " and " + std::to_string(others) + (others == 1 ? " other action have" : " others have");
+      defects.push_back({kind.first + who + " a " + kind.name + " beyond the last, " + std::to_string(kind.count - 1) +
+                             "; " + kind.remedy,
+                         std::move(kind.cells),
+                         {}});
+    }
+  }
+
+ private:
+  struct Kind {
+    const char *name, *remedy;
+    int Action::*number;
+    int count;
+    std::string first = {};
+    std::vector<GridCell> cells = {};
+  };
+  const ScheduleShape& shape_;
+  std::array<Kind, 3> kinds_{
+      {{"stage", "correct it, or set layout.pipeline and layout.chunks", &Action::stage, shape_.stages()},
+       {"micro-batch", "correct it, or set schedule.global_batch or schedule.micro_batch", &Action::micro_batch,
+        shape_.micro_batches},
+       {"slice", "correct it, or set schedule.slices", &Action::slice, shape_.slices}}};
+};
+
+bool is_on_another_row(const Action& action, GridCell cell, const Placement& placement,
+                       std::vector<ActionDefect>& defects) {
+  const int row = placement.rank[action.stage];
+  if (row == cell.row) return false;
+  defects.push_back({text_of(action) + " stands in the row of rank " + std::to_string(cell.row) +
+                         ", but most of stage " + std::to_string(action.stage) + " is in that of rank " +
+                         std::to_string(row) + "; move it there",
+                     {cell},
+                     {}});
   return true;
 }
 
 std::map<Slot, Occurrences> collect(const ActionLists& lists, const ScheduleShape& shape, const Placement& placement,
                                     std::vector<ActionDefect>& defects) {
   std::map<Slot, Occurrences> found;
+  Beyond beyond(shape);
   for (std::size_t row = 0; row < lists.size(); ++row) {
     for (std::size_t i = 0; i < lists[row].size(); ++i) {
       const Action& action = lists[row][i];
       const GridCell cell{static_cast<int>(row), static_cast<int>(i)};
-      if (refuse_cell(action, cell, shape, placement, defects)) continue;
+      if (beyond.take(action, cell) || is_on_another_row(action, cell, placement, defects)) continue;
       found[{action.stage, action.micro_batch, action.slice}][static_cast<std::size_t>(action.pass)].push_back(cell);
     }
   }
+  beyond.report(defects);
   return found;
 }
 
@@ -109,16 +146,14 @@ class SlotCheck {
 
 // Pairs are a forward and a backward of different micro-batches, of two actions each.
 void check_pairs(const ActionLists& lists, std::vector<ActionDefect>& defects) {
-  const auto is_backward = [](const Action& a) { return a.pass == Pass::backward || a.pass == Pass::input_grad; };
   for (std::size_t row = 0; row < lists.size(); ++row) {
     const auto& list = lists[row];
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (!list[i].with_next) continue;
       const GridCell cell{static_cast<int>(row), static_cast<int>(i)};
       const bool ends = i + 1 == list.size() || list[i + 1].with_next;
-      const Action &a = list[i], &b = list[ends ? i : i + 1];
-      const bool one_each = (a.pass == Pass::forward && is_backward(b)) || (b.pass == Pass::forward && is_backward(a));
-      if (one_each && (a.stage != b.stage || a.micro_batch != b.micro_batch)) continue;
+      const Action& a = list[i];
+      if (!ends && is_pair(a, list[i + 1])) continue;
       defects.push_back({text_of(a) +
                              " is no pair with the action behind it; a pair is a forward and a backward (B or I) "
                              "of different micro-batches",

@@ -3,7 +3,7 @@
 //   last backward of a block ─► its reductions ─► [norm ─► norm reduction over all ranks] ─► one update
 //
 // The reductions that a layout requires must exist: data and context group; tensor group for replicated weights under
-// sequence parallelism, and for norms of heads always; first and last stage for a tied embedding of two ranks. The last
+// sequence parallelism, and for norms of heads always; the ranks with copies of a key-value head; first and last stage for a tied embedding of two ranks. The last
 // reduction of a block must wait for that block's last backward, and the update for all of them. To wait means a path
 // of edges through tasks of this rank: an earlier place in the order on another lane is a race.
 #include <algorithm>
@@ -87,6 +87,7 @@ class UpdateCheck {
       case WorkKind::segment:
         return note_gradient(id, work);
       case WorkKind::norm_grad_reduce:
+      case WorkKind::kv_grad_reduce:
       case WorkKind::grad_reduce:
         return each_member(id, [&](int rank) { state(rank, work.block, work.experts).reductions.push_back(id); });
       case WorkKind::tied_grad_reduce:
@@ -215,6 +216,8 @@ class UpdateCheck {
             "over the data and context group");
     require(WorkKind::norm_grad_reduce, tensor_sums_[block], "of replicated weights over the tensor group");
     const bool trains_tables = graph_.step.levers.lora.rank == 0;
+    require(WorkKind::kv_grad_reduce, trains_tables && kv_copies(blocks_[block], layout.tensor) > 1,
+            "over the tensor ranks with the same key-value heads");
     require(WorkKind::tied_grad_reduce, trains_tables && reads_table(blocks_.back()) && is_end && !shares_table_,
             "between embedding and head");
     check_worker_norms(at, block, place);

@@ -67,6 +67,7 @@ enum class WorkKind : std::uint8_t {
   transfer,          // a wire (or its gradient) to the next stage's rank
   wire_collective,   // the communicate operator `first_op` of `stage`, on a wire or its gradient
   norm_grad_reduce,  // tensor-group all-reduce of the gradients of `block` that tensor ranks have in parts
+  kv_grad_reduce,    // all-reduce of `block`'s gradients of keys and values over the tensor ranks with the same ones
   tied_grad_reduce,  // all-reduce of the embedding gradient between first and last stage (schedules/step/placement.h)
   grad_reduce,       // data(·context)-group all-reduce (ZeRO 0) or reduce-scatter (1..3) of `block`'s gradient
   worker_norm,  // sum of squares of this rank's part of `block`'s gradient before grad_reduce (training/batch_rules.h)
@@ -109,7 +110,7 @@ struct Task {
 };
 
 // Ordered ranks and a purpose. Every communicator is a lane on each of its members and runs one task at a time, in
-// global order. name: "tp", "cp", "dp", "ep", "etp", "edp", "pp.forward.2-3", "pp.backward.3-2", "embedding", "world".
+// global order. name: "tp", "kv2" (two tensor ranks with the same key-value head), "cp", "dp", "ep", "etp", "edp", "pp.forward.2-3", "pp.backward.3-2", "embedding", "world".
 struct Communicator {
   std::string name;
   Axis axis = Axis::tensor;

@@ -4,7 +4,7 @@ namespace slipway::schedules {
 
 Groups::Needs Groups::needs_of(const Step& step) {
   return {reads_table(blocks_of(step.model).back()), joins_all_ranks(step), dispatches_tokens(step),
-          token_traffic(step.model, step.layout.dispatcher)};
+          token_traffic(step.model, step.layout.dispatcher), kv_copies(step.model, step.layout.tensor)};
 }
 
 Groups::Groups(const Layout& layout, const Placement& placement, const Needs& needs,
@@ -16,6 +16,8 @@ Groups::Groups(const Layout& layout, const Placement& placement, const Needs& ne
       communicators_(communicators) {
   const int t = layout.tensor;
   add_inner_groups(Axis::tensor, "tp", t, 1, tensor_);
+  for (const int copies : needs.kv_copies)
+    add_inner_groups(Axis::tensor, "kv" + std::to_string(copies), copies, 1, kv_[copies]);
   add_inner_groups(Axis::context, "cp", layout.context, t, context_);
   add_data_groups(Axis::data, "dp", shards_of(layout), t, data_);
   if (layout.replicate > 1)
@@ -70,8 +72,8 @@ int Groups::lowered(int place) const {
   return replica < replicas_ && t < tensor_degree_ ? replica * tensor_degree_ + t : none;
 }
 
-std::vector<Groups::Group> Groups::make_groups(Axis axis, const char* name, std::span<const std::int32_t> pipelines,
-                                               int degree, int stride) {
+std::vector<Groups::Group> Groups::make_groups(Axis axis, const std::string& name,
+                                               std::span<const std::int32_t> pipelines, int degree, int stride) {
   std::vector<Group> groups;
   if (static_cast<std::size_t>(degree) * pipelines.size() == 1) return groups;
   const int all = per_pipeline_rank();
@@ -96,7 +98,7 @@ std::vector<Groups::Group> Groups::make_groups(Axis axis, const char* name, std:
   return groups;
 }
 
-void Groups::add_inner_groups(Axis axis, const char* name, int degree, int stride,
+void Groups::add_inner_groups(Axis axis, const std::string& name, int degree, int stride,
                               std::vector<std::vector<Group>>& table) {
   for (std::int32_t pipeline = 0; pipeline < layout_.pipeline; ++pipeline)
     table.push_back(make_groups(axis, name, std::span(&pipeline, 1), degree, stride));

@@ -1,4 +1,5 @@
-// The communicators of a layout, numbered in a fixed order: tensor groups, context groups, data groups, the groups of
+// The communicators of a layout, numbered in a fixed order: tensor groups and those inside them
+// with the same key-value heads, context groups, data groups, the groups of
 // experts, embedding pairs, the world, then pipeline pairs as they are first used. A group of one has no communicator.
 #pragma once
 
@@ -23,6 +24,7 @@ class Groups {
   struct Needs {
     bool tied_head = false, world = false, experts = false;
     TokenTraffic tokens = {};
+    std::vector<int> kv_copies;  // of the model, with this tensor degree (models/model/model.h)
   };
   static Needs needs_of(const Step& step);
   Groups(const Layout& layout, const Placement& placement, const Needs& needs, const Representatives& representatives,
@@ -43,6 +45,9 @@ class Groups {
     std::vector<std::int32_t> ranks;
   };
   const std::vector<Group>& groups(Axis axis, int pipeline) const;
+  // Tensor ranks with the same key-value head, `copies` in each group. Throws std::out_of_range for other copies than
+  // those of Needs.
+  const std::vector<Group>& groups_of_copies(int copies, int pipeline) const { return kv_.at(copies)[pipeline]; }
   const std::vector<Group>& data_groups(int stage, bool experts = false) const;
   // With hybrid sharding, data_groups are those of one copy of the shards; these join the ranks with the same shard.
   const std::vector<Group>& copies_of_shards(int stage) const;
@@ -60,19 +65,21 @@ class Groups {
   int per_pipeline_rank() const { return member_count(layout_); }
   // Number of the place-th member of a pipeline rank among the lowered ones; none if it is not lowered.
   int lowered(int place) const;
-  void add_inner_groups(Axis axis, const char* name, int degree, int stride, std::vector<std::vector<Group>>& table);
+  void add_inner_groups(Axis axis, const std::string& name, int degree, int stride,
+                        std::vector<std::vector<Group>>& table);
   void add_data_groups(Axis axis, const char* name, int degree, int stride, std::vector<std::vector<Group>>& table);
   void add_embedding_pairs(int first, int last);
   void add_embedding_groups(int first, int last);
   // The groups of members k, k + stride, ... (`degree` of them) on each of `pipelines`.
-  std::vector<Group> make_groups(Axis axis, const char* name, std::span<const std::int32_t> pipelines, int degree,
-                                 int stride);
+  std::vector<Group> make_groups(Axis axis, const std::string& name, std::span<const std::int32_t> pipelines,
+                                 int degree, int stride);
 
   Layout layout_;
   const Placement& placement_;
   int replicas_ = 1, tensor_degree_ = 1;  // lowered ones
   std::vector<Communicator>& communicators_;
   std::vector<std::vector<Group>> tensor_, context_, expert_, expert_tensor_;  // per pipeline rank
+  std::map<int, std::vector<std::vector<Group>>> kv_;                          // by copies, per pipeline rank
   std::vector<std::vector<Group>> data_, expert_data_, shard_copies_;          // per part
   std::vector<int> embedding_;
   int world_ = none;

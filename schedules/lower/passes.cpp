@@ -280,8 +280,9 @@ double ActionLowering::bytes_of_cache(const Segment& s) const {
     const Operator& op = operators_[i];
     if (op.kind != OpKind::attention) continue;
     const Block& block = state_.blocks[op.block];
-    numbers += static_cast<double>(shape.micro_batch * action_.slice * shape.sequence *
-                                   (block.kv_heads / shape.sharding.tensor) * (block.head_dim + value_dim(block)));
+    numbers +=
+        static_cast<double>(shape.micro_batch * action_.slice * shape.sequence *
+                            kv_heads_of_rank(block, shape.sharding.tensor) * (block.head_dim + value_dim(block)));
   }
   return numbers * bytes_of(shape.dtype);
 }

@@ -45,6 +45,7 @@ class NeighbourTable {
         of_rank_(static_cast<std::size_t>(rank_count(layout))) {
     const int t = layout.tensor, cut = expert_tensor_of(sharding_of(layout));
     add_inner(Axis::tensor, 1, t);
+    for (const int copies : joined.kv_copies) add_inner(Axis::tensor, 1, copies);
     add_inner(Axis::context, t, layout.context);
     add_data(Axis::data, t, shards_of(layout));
     if (layout.replicate > 1) add_data(Axis::data, t * shards_of(layout), layout.replicate);
@@ -295,6 +296,7 @@ JoinedRanks joined_ranks(const Step& step) {
   JoinedRanks joined;
   joined.world = joins_all_ranks(step);
   joined.experts = dispatches_tokens(step);
+  joined.kv_copies = kv_copies(step.model, layout.tensor);
   const ScheduleShape shape = schedule_shape(step);
   joined.copies = shape.copies;
   const bool tied = reads_table(blocks_of(step.model).back());

@@ -29,6 +29,7 @@ struct JoinedRanks {
   bool experts = false;                 // tokens travel to the ranks of their experts (dispatches_tokens)
   int copies = 1;                       // of the model in one pipeline
   bool mirrored = false;                // two copies: rank p−1−r of p does for one what rank r does for the other
+  std::vector<int> kv_copies;           // tensor ranks that share key-value heads (models/model/model.h)
   std::vector<std::int32_t> embedding;  // pipeline ranks over whose members ZeRO 2 and 3 reduce a tied table in one
                                         // ring (groups.h); empty: no such ring
 };

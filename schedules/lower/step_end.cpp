@@ -41,14 +41,17 @@ class ComputePlaces {
 
 // What follows the last backward of a step, per block and per rank:
 //
-//   bucket ─ norm_grad (tensor) ─ tied_grad ─ ar_grad | rs_grad ─┬─ grad_norm ─ norm_reduce ─┐
+//   bucket ─ norm_grad (tensor) ─ kv_grad (ranks with the same heads) ─ tied_grad ─ ar_grad | rs_grad ─┬─ grad_norm ─ norm_reduce ─┐
 //                                          └─ worker_norm           └──────── opt ◄─────────────┘
 //   opt ─ ag_param (ZeRO 1, 2) ─► first use in the next step
 //
 // Each arrow is a buffer, so the order of a parameter's reductions and its update is a data dependency.
 // For the norm test, worker_norm reads what the reduction is about to overwrite: the reduction waits for it.
 // ZeRO 2 and 3 have reduced each micro-batch already (passes.cpp): their buckets arrive here reduced. Gradients that
-// tensor ranks have in parts are summed over the tensor group afterwards.
+// tensor ranks have in parts are summed over the tensor group afterwards. With fewer key-value heads than tensor ranks,
+// each rank's gradient of its copy comes from its own queries; kv_grad sums them, once in a step. (AWS's
+// neuronx-distributed sums the gradients of keys and values instead, in each backward pass. Megatron-Core keeps no
+// copies: it gathers the projection's results over the tensor group.)
 // Private to the lowering.
 // Guarded by tests/schedules/lowering_test.cpp and tests/schedules/worker_norms_test.cpp.
 
@@ -62,6 +65,7 @@ class StepEnd {
     open_buckets();
     const std::vector<int> stages = state_.graph.placement.by_part();
     for (const int stage : stages) reduce_norms(stage);
+    for (const int stage : stages) reduce_copied_heads(stage);
     for (int copy = 0; copy < state_.graph.placement.copies; ++copy) reduce_tied_embedding(copy);
     if (state_.graph.step.worker_norms)
       for (const int stage : stages) measure_workers(stage);
@@ -89,6 +93,7 @@ class StepEnd {
   void find_first_and_last_uses();
   void open_buckets();
   void reduce_norms(int stage);
+  void reduce_copied_heads(int stage);
   void reduce_tied_embedding(int copy);
   void measure_workers(int stage);
   void reduce_over_data(int part);  // all its copies together
@@ -164,6 +169,11 @@ Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int bucke
   if (kind == WorkKind::norm_grad_reduce) {
     elements = static_cast<double>(block_tensor_sum_elements(step.model, block, tensor, step.layout.sequence_parallel));
     tail = ".norm_grad";
+  } else if (kind == WorkKind::kv_grad_reduce) {
+    // Of sharded gradients, a rank has no more than its slice.
+    const double shards = state.shards_gradients_per_micro_batch() ? state.shard_degree() : 1;
+    elements = std::min(static_cast<double>(block_copied_elements(step.model, block, tensor)), elements / shards);
+    tail = ".kv_grad";
   } else if (kind == WorkKind::tied_grad_reduce) {
     const Block& head = state.blocks.back();
     elements = static_cast<double>(head.vocab) / tensor * static_cast<double>(head.hidden);
@@ -259,6 +269,21 @@ void StepEnd::reduce_norms(int stage) {
     if (block_tensor_sum_elements(state_.step.model, block, layout.tensor, layout.sequence_parallel) == 0) continue;
     const Work work = bucket_work(state_, WorkKind::norm_grad_reduce, stage, block);
     for (const auto& group : state_.groups.groups(Axis::tensor, state_.pipeline_rank(stage))) {
+      std::vector<std::pair<int, int>> at;
+      for (const int k : group.members) at.emplace_back(rank(stage, k), block);
+      on_buckets(group.communicator, work, at);
+    }
+  }
+}
+
+void StepEnd::reduce_copied_heads(int stage) {
+  const Layout& layout = state_.step.layout;
+  if (state_.step.levers.lora.rank > 0) return;  // frozen
+  for (int block = range(stage).first; block < range(stage).last; ++block) {
+    const int copies = kv_copies(state_.blocks[block], layout.tensor);
+    if (copies == 1) continue;
+    const Work work = bucket_work(state_, WorkKind::kv_grad_reduce, stage, block);
+    for (const auto& group : state_.groups.groups_of_copies(copies, state_.pipeline_rank(stage))) {
       std::vector<std::pair<int, int>> at;
       for (const int k : group.members) at.emplace_back(rank(stage, k), block);
       on_buckets(group.communicator, work, at);
@@ -369,7 +394,8 @@ void StepEnd::measure_workers(int stage) {
       if (made_by == WorkKind::tied_grad_reduce)
         place(r, task);  // the other end of the pipeline is not done before
       else
-        places_.behind(r, last_use_[key(r, bucket)], task, made_by == WorkKind::norm_grad_reduce);
+        places_.behind(r, last_use_[key(r, bucket)], task,
+                       made_by == WorkKind::norm_grad_reduce || made_by == WorkKind::kv_grad_reduce);
     }
   }
 }

@@ -324,14 +324,32 @@ void evaluates_on_whole_layers(const Step& step, Findings& found, const char* ke
 
 // Shards and stages of the model.
 
+// With more ranks than key-value heads, as many ranks have each head.
+void heads_are_shared_evenly(Findings& found, std::int64_t tensor, const Block& block) {
+  found.refuse("layout.tensor", [&] {
+    std::string allowed;
+    for (std::int64_t d = 1; d <= std::min<std::int64_t>(block.heads, 1024); ++d)
+      if (block.heads % d == 0 && (block.kv_heads % d == 0 || d % block.kv_heads == 0))
+        allowed += (allowed.empty() ? "" : ", ") + str(d);
+    return Text{"layout.tensor = " + str(tensor) + " neither divides model.kv_heads = " + str(block.kv_heads) +
+                    " nor is a multiple of it",
+                allowed, "choose one of these, or change model.kv_heads"};
+  });
+}
+
 void tensor_shards_the_model(const Step& step, Findings& found) {
   const int tensor = step.layout.tensor;
   const Block* block = first_block(step.model, BlockKind::transformer);
   const Block* head = first_block(step.model, BlockKind::head);
   if (block == nullptr || head == nullptr) return;
   degree_divides(found, "layout.tensor", tensor, "model.heads", block->heads);
-  if (block->kv_heads != block->heads && block->heads % tensor == 0)
-    degree_divides(found, "layout.tensor", tensor, "model.kv_heads", block->kv_heads);
+  for (const BlockRun& run : step.model->runs) {
+    const Block& each = run.block;
+    if (each.kind != BlockKind::transformer || each.heads % tensor != 0 || each.kv_heads % tensor == 0) continue;
+    if (kv_copies(each, tensor) > 1) continue;
+    heads_are_shared_evenly(found, tensor, each);
+    break;
+  }
   for (const BlockRun& run : step.model->runs) {
     const bool dense = run.block.experts == 0;
     const std::int64_t width = dense ? run.block.ffn : run.block.shared_ffn;

@@ -20,6 +20,13 @@ std::optional<ShapeRefusal> refuse_slices(const std::string& name, const Schedul
   return ShapeRefusal{name + " does not cut sequences into slices", "set schedule.slices to 1"};
 }
 
+bool is_pair(const Action& first, const Action& second) {
+  const auto is_backward = [](const Action& a) { return a.pass == Pass::backward || a.pass == Pass::input_grad; };
+  const bool one_each =
+      (first.pass == Pass::forward && is_backward(second)) || (second.pass == Pass::forward && is_backward(first));
+  return one_each && first.micro_batch != second.micro_batch;
+}
+
 char letter_of(Pass pass) {
   switch (pass) {
     case Pass::none:

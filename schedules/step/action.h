@@ -31,6 +31,9 @@ struct Action {
   bool operator==(const Action&) const = default;
 };
 
+// True if the two may be one: a backward of a micro-batch begins when its last forward has ended.
+bool is_pair(const Action& first, const Action& second);
+
 using ActionLists = std::vector<std::vector<Action>>;  // [pipeline rank][step]
 
 struct ScheduleShape {

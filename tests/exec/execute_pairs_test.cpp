@@ -13,6 +13,7 @@ Step of_file(const std::string& name, Degrees degrees, int micro_batches, bool t
   Step step = with_layout(llama_for(2 * degrees.pipeline, tied), degrees);
   std::ifstream in(SLIPWAY_SOURCE_DIR "/tests/data/pytorch_schedules/" + name);
   step.actions = std::make_shared<const ActionLists>(read_schedule_csv(in, name));
+  step.global_batch = std::max<std::int64_t>(step.global_batch, micro_batches * degrees.data);
   step.micro_batch = step.global_batch / (micro_batches * degrees.data);
   step.clip_norm = 0.5;
   return step;
@@ -24,6 +25,23 @@ TEST(PyTorchSchedules, WithPairsAndCommunicationTrainLikeOneProcess) {
        of_file("DualPipeV_2p2v_4m.csv", {.tensor = 2, .pipeline = 2, .sequence_parallel = true}, 4),
        of_file("DualPipeV_2p2v_4m_comms.csv", {.pipeline = 2, .data = 2, .zero = 2}, 4),
        of_file("LoopedBFS_2p2v_4m_comms.csv", {.pipeline = 2, .data = 2, .zero = 3}, 4)});
+}
+
+// Their own tests' and torchtitan's files: I and W cells, SEND and RECV, pairs on four ranks.
+TEST(PyTorchSchedules, OfTheirOwnTestsTrainLikeOneProcess) {
+  expect_layouts_equal_one_process({of_file("pytorch_zb1p_2rank_2stagep_compute.csv", {.pipeline = 2}, 8),
+                                    of_file("pytorch_zb1p_2rank_2stagep_comms.csv", {.pipeline = 2}, 8, false),
+                                    of_file("torchtitan_custom_schedule.csv", {.tensor = 2, .pipeline = 2}, 8),
+                                    of_file("torchtitan_custom_schedule.csv", {.pipeline = 2, .data = 2, .zero = 3}, 4),
+                                    of_file("pytorch_dualpipev_4rank_10mb.csv", {.pipeline = 4}, 10)});
+}
+
+TEST(PyTorchSchedules, OfZeroBubblesTrainLikeOneProcess) {
+  expect_layouts_equal_one_process(
+      {of_file("InterleavedZeroBubble_2p2v_8m.csv", {.pipeline = 2}, 8),
+       of_file("InterleavedZeroBubble_2p2v_4m_comms.csv", {.pipeline = 2, .data = 2, .zero = 2}, 4),
+       of_file("InterleavedZeroBubble_4p2v_10m.csv", {.pipeline = 4}, 10),
+       of_file("ZBVZeroBubble_2p2v_8m.csv", {.pipeline = 2}, 8)});
 }
 
 Step with_pairs(const std::string& schedule, Degrees degrees, Recompute recompute = Recompute::none) {

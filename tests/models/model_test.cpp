@@ -140,6 +140,36 @@ TEST(Shards, OfAPackedTensorTakeTheSameHeadsOfQueriesKeysAndValues) {
   FAIL() << "no packed projection in the block";
 }
 
+// 8 heads, 2 key-value heads of 8 numbers on 8 ranks: q rows 0..63, k rows 64..79, v rows 80..95.
+TEST(Shards, OfFewerKeyValueHeadsThanRanksAreAWholeHeadThatNeighboursHaveToo) {
+  const Model model = llama("grouped", {2, 64, 96, 8, 2, 128, 32});
+  const std::vector<Parameter> list = parameters_of(model, 1);
+  const auto qkv = std::find_if(list.begin(), list.end(),
+                                [](const Parameter& each) { return each.name == "layers.0.attention.qkv.weight"; });
+  ASSERT_NE(qkv, list.end());
+  constexpr int degree = 8;
+  EXPECT_EQ(copies_of(*qkv, degree), 4);
+  EXPECT_EQ(copies_of(*qkv, 2), 1);
+  EXPECT_EQ(copied_elements(*qkv, degree), 2 * 8 * 64);
+  EXPECT_EQ(copied_elements(*qkv, 2), 0);
+  EXPECT_EQ(shard_elements(*qkv, degree), 3 * 8 * 64);
+  EXPECT_EQ(block_copied_elements(model, 1, degree), 2 * 8 * 64);
+  std::vector<int> held(96, 0), owned(96, 0);
+  for (int rank = 0; rank < degree; ++rank) {
+    const std::vector<Piece> pieces = pieces_of(*qkv, rank, degree);
+    ASSERT_EQ(pieces.size(), 3u);
+    EXPECT_EQ(pieces[0].begin, 8 * rank);
+    EXPECT_EQ(pieces[1].begin, 64 + 8 * (rank / 4)) << "the head of its queries";
+    EXPECT_EQ(pieces[2].begin, 80 + 8 * (rank / 4));
+    for (const Piece& piece : pieces)
+      for (std::int64_t i = piece.begin; i < piece.end; ++i) ++held[i];
+    for (const Piece& piece : own_pieces_of(*qkv, rank, degree))
+      for (std::int64_t i = piece.begin; i < piece.end; ++i) ++owned[i];
+  }
+  for (int row = 0; row < 96; ++row) EXPECT_EQ(held[row], row < 64 ? 1 : 4) << row;
+  for (int row = 0; row < 96; ++row) EXPECT_EQ(owned[row], 1) << row << " is counted and saved once";
+}
+
 TEST(Shards, OfAReplicatedTensorAreTheWholeTensor) {
   const Parameter norm = parameters_of(small_models()[0], 1).front();
   ASSERT_EQ(norm.shard_dim, -1);

@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "models/model/parameters.h"
+
 namespace slipway::test {
 namespace {
 
@@ -44,6 +46,25 @@ TEST(Flops, WithUnfusedKernelsEqualTheFormulaOfFujii) {
   const Sums sums = sums_of(llama_8b(), 0, L + 2, shape_of(1, false, 1, 2, Kernels::torch));
   EXPECT_DOUBLE_EQ(sums.forward, formula / 3);
   EXPECT_DOUBLE_EQ(sums.backward, formula * 2 / 3);
+}
+
+// Llama 3 405B on 16 tensor ranks (Llama Team 2024, table 4 has 8 of them): each has 8 heads of queries and a whole one
+// of its 8 key-value heads, d = 128.
+TEST(Flops, OfFewerKeyValueHeadsThanTensorRanksAreThoseOfAWholeHeadEach) {
+  constexpr std::int64_t wide = 16384, heads = 128, kv = 8, d = 128;
+  const Model model = llama("405b", {1, wide, 53248, heads, kv, V, s});
+  const auto named = [&](int tensor, OpKind kind) {
+    for (const Operator& op : operators_of(model, 1, 2, shape_of(tensor, true, 1)))
+      if (op.kind == kind) return op;
+    throw std::logic_error("no such operator");
+  };
+  const Operator qkv = named(16, OpKind::qkv), attention = named(16, OpKind::attention);
+  EXPECT_DOUBLE_EQ(qkv.forward_flops, 2.0 * s * wide * (heads / 16 + 2) * d);
+  EXPECT_DOUBLE_EQ(qkv.weight_grad_flops, qkv.forward_flops);
+  EXPECT_DOUBLE_EQ(attention.saved_bytes, 2.0 * s * (heads / 16 + 2) * d) << "q, k and v";
+  EXPECT_DOUBLE_EQ(attention.forward_flops * 16, named(8, OpKind::attention).forward_flops * 8);
+  const BlockElements elements = block_shard_elements(model, 1, {.tensor = 16});
+  EXPECT_EQ(elements.dense, (heads / 16 + 2) * d * wide + wide * heads * d / 16 + 3 * wide * (53248 / 16) + 2 * wide);
 }
 
 // A token does the matrix work of its own experts and of the router: 12.9 of the 46.7 billion parameters of Mixtral

@@ -88,6 +88,10 @@ INSTANTIATE_TEST_SUITE_P(
         Layouts{"PipelineToGatheredWeights", "", "--set layout.pipeline=1 --set layout.data=2 --set layout.zero=3"},
         Layouts{"GatheredWeightsToContext", "--set layout.pipeline=1 --set layout.data=2 --set layout.zero=3",
                 "--set layout.pipeline=1 --set layout.context=2 --set layout.zero=2"},
+        Layouts{"CopiesOfHeadsToPipeline",
+                "--set layout.pipeline=1 --set layout.tensor=4 --set cluster.gpus_per_node=4", ""},
+        Layouts{"PipelineToCopiesOfHeads", "",
+                "--set layout.pipeline=1 --set layout.tensor=4 --set cluster.gpus_per_node=4"},
         Layouts{"ChimeraToPipeline", "--set schedule.name=chimera", ""}),
     [](const auto& each) { return each.param.name; });
 

@@ -199,7 +199,7 @@ TEST(Search, OfSlicesHoldsOnlyWhatCanBeSimulated) {
 namespace {
 
 // Four GPUs of round numbers in two nodes.
-Scenario small_llama(const ScenarioFolder& folder, const std::string& memory, int batch) {
+Scenario small_llama(const ScenarioFolder& folder, const std::string& memory, int batch, int kv_heads = 4) {
   folder.write(
       "gpu.yaml",
       "name: gpu\nmemory_bytes: " + memory +
@@ -207,12 +207,12 @@ Scenario small_llama(const ScenarioFolder& folder, const std::string& memory, in
           "gemm_half: 64\nnode_link: {name: bus, bandwidth: 20 GB/s, latency: 2 us}\n"
           "network_link: {name: wire, bandwidth: 5 GB/s, latency: 5 us}\n");
   Scenario scenario = scenario_to_search(
-      folder.write(
-          "s.yaml",
-          "model: {family: llama, layers: 6, hidden: 128, ffn: 384, heads: 4, kv_heads: 4, vocab: 256, sequence: 64}\n"
-          "cluster: {machine: ./gpu.yaml, nodes: 2, gpus_per_node: 2}\n"
-          "schedule: {name: 1f1b, global_batch: " +
-              std::to_string(batch) + "}\n"),
+      folder.write("s.yaml", "model: {family: llama, layers: 6, hidden: 128, ffn: 384, heads: 4, kv_heads: " +
+                                 std::to_string(kv_heads) +
+                                 ", vocab: 256, sequence: 64}\n"
+                                 "cluster: {machine: ./gpu.yaml, nodes: 2, gpus_per_node: 2}\n"
+                                 "schedule: {name: 1f1b, global_batch: " +
+                                 std::to_string(batch) + "}\n"),
       {}, {});
   scenario.memory = MemoryConstants{};  // the count alone: libraries are larger than these GPUs
   return scenario;
@@ -235,6 +235,24 @@ TEST(Search, OfASplitBackwardHasTheTopTenOfExhaustiveSimulationAndSimulatesLessT
   ASSERT_EQ(found.best.size(), 10u);
   for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(layout_text(found.best[i].choice), layout_text(all[i].choice)) << i;
   EXPECT_LT(2 * found.simulated, found.legal);
+}
+
+TEST(Search, TakesTensorDegreesAboveTheKeyValueHeadsToo) {
+  const ScenarioFolder folder;
+  const Scenario scenario = small_llama(folder, "40 MB", 8, 1);
+  const SearchSpace space = search_space(scenario, {"schedule.name", "layout.tensor"});
+  for (const int tensor : {2, 4}) {
+    SearchSpace kept = space;
+    kept.tensor = {tensor};
+    std::vector<PricedLayout> all;
+    each_layout(scenario, kept, [&](const Step& choice) { all.push_back(price_layout(scenario, choice)); });
+    ASSERT_FALSE(all.empty()) << tensor;
+    std::erase_if(all, [](const PricedLayout& row) { return !fits(row, SearchOptions{}.memory_share); });
+    std::stable_sort(all.begin(), all.end(), is_better);
+    const SearchResult found = search_layouts(scenario, kept, {});
+    ASSERT_FALSE(found.best.empty());
+    EXPECT_EQ(layout_text(found.best.front().choice), layout_text(all.front().choice));
+  }
 }
 
 // A layout with too large a timeline was once reported as the closest, with its estimate's share below the limit.

@@ -358,6 +358,14 @@ TEST(Checks, I6FindsNormsOfHeadsThatAreNotSummedOverTheTensorGroupWithoutSequenc
               HasSubstr("lacks its gradient reduction of replicated weights over the tensor group"));
 }
 
+TEST(Checks, I6FindsCopiesOfHeadsWhoseGradientsAreNotSummed) {
+  TaskGraph graph = sound({.tensor = 4, .data = 2, .kv_heads = 2});
+  EXPECT_TRUE(check_passes(graph).empty());
+  change_work(graph, task_called(graph, "0.L1.kv_grad", 0), [](Work& work) { work.kind = WorkKind::parameter_gather; });
+  EXPECT_THAT(first(check_passes(graph)),
+              HasSubstr("lacks its gradient reduction over the tensor ranks with the same key-value heads"));
+}
+
 TEST(Checks, I6FindsAnUpdateBeforeTheGlobalNormAndAClippedGraphWithoutOne) {
   TaskGraph graph = sound({.pipeline = 2, .clip_norm = 1});
   remove_edge(graph, task_called(graph, "norm_reduce"), task_called(graph, "1.opt"));

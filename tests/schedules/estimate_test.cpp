@@ -54,18 +54,21 @@ Drawn random_step(std::mt19937& random) {
     Drawn drawn;
     Step& in = drawn.input;
     const bool is_gpt = one_of({0, 0, 1}) == 1;
-    in.model =
-        is_gpt
-            ? gpt("gpt", {.layers = 8,
-                          .hidden = 128,
-                          .ffn = 512,
-                          .heads = 4,
-                          .vocab = 512,
-                          .max_positions = 64,
-                          .sequence = 64,
-                          .tied = true})
-            : llama("llama",
-                    {.layers = 8, .hidden = 128, .ffn = 384, .heads = 4, .kv_heads = 4, .vocab = 1024, .sequence = 64});
+    in.model = is_gpt ? gpt("gpt", {.layers = 8,
+                                    .hidden = 128,
+                                    .ffn = 512,
+                                    .heads = 4,
+                                    .vocab = 512,
+                                    .max_positions = 64,
+                                    .sequence = 64,
+                                    .tied = true})
+                      : llama("llama", {.layers = 8,
+                                        .hidden = 128,
+                                        .ffn = 384,
+                                        .heads = 4,
+                                        .kv_heads = one_of({1, 4, 4}),
+                                        .vocab = 1024,
+                                        .sequence = 64});
     const bool experts = one_of({0, 0, 1}) == 1;
     if (experts)
       in.model = llama("experts", {.layers = 8,

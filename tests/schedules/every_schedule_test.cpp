@@ -101,6 +101,15 @@ TEST_F(ImpossibleSchedule, ASlipOfThePenInACsvIsOneComplaintAndMakesNoStages) {
   EXPECT_THAT(answer.err, testing::Not(HasSubstr("has no")));
 }
 
+TEST_F(ImpossibleSchedule, AWildStageNumberInAWholeRowIsOneComplaint) {
+  std::ofstream(path("s.csv")) << "0F0,0B0\n1F0,1B0\n2F0,2B0\n2000000000F0,2000000000B0\n";
+  const Answer answer = slipway_with({"simulate", compared, "--set", "schedule.csv=" + path("s.csv"), "--set",
+                                      "schedule.global_batch=2", "--set", "schedule.micro_batch=2"});
+  EXPECT_EQ(answer.status, status_usage);
+  EXPECT_THAT(answer.err, HasSubstr("2000000000F0 and 1 other action have a stage beyond the last, 3;"));
+  EXPECT_EQ(answer.err.find("schedule.csv:"), answer.err.rfind("schedule.csv:")) << answer.err;
+}
+
 TEST_F(ImpossibleSchedule, ACsvOfTwoDirectionsNamesTheScheduleThatHasThem) {
   const Answer csv = slipway_with({"show", compared, "--set", "schedule.name=chimera", "--csv"});
   std::ofstream(path("s.csv")) << csv.out;

@@ -127,6 +127,39 @@ TEST(Lowering, NormsOfQueryAndKeyAreSummedOverTheTensorGroupInAnyCase) {
   EXPECT_EQ(summed(false, true)[1], 2 * 64 * 4.0);
 }
 
+// 8 tensor ranks, 2 key-value heads of 16 numbers: ranks 0 to 3 have copies of the first. Keys' and values' rows of one
+// head are 2 x 16 x 64 numbers; a slice of ZeRO 3 has no more than itself.
+TEST(Lowering, GradientsOfCopiedHeadsAreSummedOnceOverTheRanksThatShareAHead) {
+  for (const int zero : {0, 3}) {
+    Step input = small_llama(8, 1, 2, 1);
+    input.layout.zero = zero;
+    input.model = llama("small", {.layers = 8,
+                                  .hidden = 64,
+                                  .ffn = 128,
+                                  .heads = 8,
+                                  .kv_heads = 2,
+                                  .vocab = 256,
+                                  .sequence = 32,
+                                  .head_dim = 16});
+    const TaskGraph graph = ordered(input);
+    EXPECT_TRUE(check_graph(graph).empty()) << describe(graph, check_graph(graph).front());
+    std::map<std::string, std::vector<std::vector<std::int32_t>>> groups;  // by label
+    double bytes = 0;
+    for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+      if (graph.work(id).kind != WorkKind::kv_grad_reduce) continue;
+      EXPECT_EQ(graph.communicator(graph.tasks[id]).name, "kv4");
+      const auto members = members_of(graph, id);
+      groups[label_of(graph, id)].emplace_back(members.begin(), members.end());
+      bytes = graph.work(id).bytes;
+    }
+    EXPECT_EQ(groups.size(), 8U) << "layers";
+    EXPECT_THAT(groups["0.L1.kv_grad"],
+                testing::UnorderedElementsAre(std::vector{0, 1, 2, 3}, std::vector{4, 5, 6, 7},
+                                              std::vector{8, 9, 10, 11}, std::vector{12, 13, 14, 15}));
+    EXPECT_EQ(bytes, 2 * 16 * 64 * 4.0);
+  }
+}
+
 TEST(Lowering, EveryLayoutIsOrderedCompletelyAndEveryBufferHasAWriter) {
   for (const int tensor : {1, 2}) {
     for (const int pipeline : {1, 2, 4}) {

@@ -93,7 +93,7 @@ Step random_step(std::mt19937& random, int ranks) {
                              .hidden = 128,
                              .ffn = 384,
                              .heads = 8,
-                             .kv_heads = 8,
+                             .kv_heads = one_of({1, 2, 8, 8}),
                              .vocab = 4096,
                              .sequence = 64,
                              .tied = one_of({0, 1}) == 1});

@@ -77,14 +77,25 @@ TEST(ScheduleCsv, RefusesCommunicationThatDoesNotFitThePassesByPlace) {
 }
 
 TEST(ScheduleCsv, RefusesPairsThatAreNone) {
-  for (const std::string cell :
-       {"(0F1;0F0)OVERLAP_F_B", "(0F0;0B0)OVERLAP_F_B", "(0F1)OVERLAP_F_B", "(0F1;0B0)", "(0F1;0W0)OVERLAP_F_B"})
+  for (const std::string cell : {"(0F1;0F0)OVERLAP_F_B", "(0F0;0B0)OVERLAP_F_B", "(0F1;2B1)OVERLAP_F_B",
+                                 "(0F1)OVERLAP_F_B", "(0F1;0B0)", "(0F1;0W0)OVERLAP_F_B", "(0F1;0B0;0W0)OVERLAP_F_B",
+                                 "(0F1;0B0)OVERLAP_F_B0", "((0F1;0B0)OVERLAP_F_B;0W0)OVERLAP_F_B"})
     EXPECT_NE(error_of("0F0," + cell).find("own.csv:1: cell 2 '" + cell + "' is not a pair"), std::string::npos)
         << error_of("0F0," + cell);
 }
 
+TEST(ScheduleCsv, DropsEmptyRowsAtTheEndAndRefusesOthers) {
+  const ActionLists two = read("0F0,0B0\n1F0,1B0\n");
+  for (const std::string tail : {"\n", "\r\n", "\n\n  \n", ",,,\n", ",,\r\n,,\r\n"})
+    EXPECT_EQ(read("0F0,0B0\n1F0,1B0\n" + tail), two) << tail;
+  EXPECT_EQ(read("0F0,0B0\n1F0,1B0"), two) << "no end of the last line";
+  EXPECT_NE(error_of("0F0,0B0\n\n1F0,1B0\n").find("own.csv:2: the row is empty"), std::string::npos);
+  EXPECT_NE(error_of(",,\n0F0,0B0\n").find("own.csv:1: the row is empty"), std::string::npos);
+  EXPECT_NE(error_of("\n\n").find("the file is empty"), std::string::npos);
+}
+
 TEST(ScheduleCsv, RefusesWhatIsNoAction) {
-  for (const std::string cell : {"F0", "0F", "0X1", "-1F0", "0F1x", "0F99999999999"}) {
+  for (const std::string cell : {"F0", "0F", "0X1", "-1F0", "0F1x", "0F99999999999", "0F1;0B0)OVERLAP_F_B"}) {
     EXPECT_NE(error_of("0F0," + cell).find("own.csv:1: cell 2 '" + cell + "'"), std::string::npos) << error_of(cell);
   }
   EXPECT_NE(error_of("").find("empty"), std::string::npos);
@@ -129,6 +140,30 @@ TEST(ActionLists, AStageOnTheWrongRankABackwardFirstAndABeyondTheLastMicroBatchA
   EXPECT_NE(first_message("0F0,0F1,0B0,0B1,0F2\n1F0,1B0,1F1,1B1\n").find("beyond the last, 1"), std::string::npos);
   EXPECT_NE(first_message("0F0,0F1,0B0,0B1\n").find("1 rows"), std::string::npos);
   EXPECT_NE(first_message("0F0,0F1,0B0,0I0,0W0,0B1\n1F0,1B0,1F1,1B1\n").find("split"), std::string::npos);
+}
+
+TEST(ActionLists, AWrongNumberInManyCellsIsOneDefectThatMarksThemAll) {
+  const auto stages = check_actions(read("0F0,0F1,0B0,0B1\n70F0,70B0,70F1,70B1\n"), two_by_two);
+  ASSERT_EQ(stages.size(), 1U);
+  EXPECT_NE(stages.front().message.find("70F0 and 3 others have a stage beyond the last, 1; correct it"),
+            std::string::npos)
+      << stages.front().message;
+  EXPECT_EQ(stages.front().culprits.size(), 4U);
+  const auto micro_batches = check_actions(read("0F0,0F90,0B0,0B90\n1F0,1B0,1F1,1B1\n"), two_by_two);
+  ASSERT_EQ(micro_batches.size(), 1U);
+  EXPECT_NE(micro_batches.front().message.find("0F90 and 1 other action have a micro-batch beyond the last, 1;"),
+            std::string::npos)
+      << micro_batches.front().message;
+}
+
+TEST(ActionLists, APairOfOneMicroBatchIsNone) {
+  ActionLists lists = read("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  lists[0][1].with_next = true;  // 0F1 with 0B0
+  EXPECT_TRUE(check_actions(lists, two_by_two).empty());
+  lists[0][1].with_next = false, lists[1][0].with_next = true;  // 1F0 with 1B0, which begins when 1F0 has ended
+  const auto defects = check_actions(lists, two_by_two);
+  ASSERT_EQ(defects.size(), 1U);
+  EXPECT_NE(defects.front().message.find("1F0 is no pair with the action behind it"), std::string::npos);
 }
 
 // Rank 0 waits for 0B0 before it sends micro-batch 1; rank 1 waits for micro-batch 1 before it makes the gradient of 0.

@@ -20,6 +20,7 @@ struct Shape {
   std::string schedule = "1f1b";
   bool sequence_parallel = true;  // with tensor > 1
   bool qk_norm = false;
+  std::int64_t kv_heads = 4;
 };
 
 inline TaskGraph sound(const Shape& shape) {
@@ -28,7 +29,7 @@ inline TaskGraph sound(const Shape& shape) {
                                 .hidden = 64,
                                 .ffn = 128,
                                 .heads = 4,
-                                .kv_heads = 4,
+                                .kv_heads = shape.kv_heads,
                                 .vocab = 256,
                                 .sequence = 32,
                                 .tied = shape.tied});

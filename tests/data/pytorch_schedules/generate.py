@@ -40,7 +40,7 @@ def main(folder):
         ("Schedule1F1B", 4, 1, 8), ("Schedule1F1B", 4, 1, 4), ("ScheduleGPipe", 3, 1, 5),
         ("ScheduleInterleaved1F1B", 4, 2, 8), ("ScheduleInterleaved1F1B", 4, 2, 10),
         ("ScheduleInterleaved1F1B", 4, 3, 3), ("ScheduleInterleaved1F1B", 4, 2, 6),
-        ("ScheduleInterleavedZeroBubble", 2, 2, 8), ("ScheduleInterleavedZeroBubble", 4, 2, 10),
+        ("ScheduleInterleavedZeroBubble", 2, 2, 8), ("ScheduleInterleavedZeroBubble", 2, 2, 4), ("ScheduleInterleavedZeroBubble", 4, 2, 10),
         ("ScheduleZBVZeroBubble", 2, 2, 8), ("ScheduleZBVZeroBubble", 4, 2, 10),
         ("ScheduleDualPipeV", 2, 2, 4), ("ScheduleDualPipeV", 4, 2, 10), ("ScheduleLoopedBFS", 2, 2, 4),
         ("ScheduleLoopedBFS", 4, 2, 6),
