@@ -289,6 +289,11 @@ double optimizer_seconds(const Machine& machine, double elements, Dtype paramete
   return machine.launch_overhead + streaming_seconds(machine, elements * bytes_each);
 }
 
+double cast_seconds(const Machine& machine, double bytes) {
+  if (!machine.trained) return streaming_seconds(machine, bytes);
+  return bytes * machine.constants.traffic / (machine.memory_bandwidth * streaming_share);
+}
+
 double norm_seconds(const Machine& machine, double bytes) {
   if (machine.trained) return gap_of(machine) + bytes / (machine.memory_bandwidth * streaming_share);
   return machine.launch_overhead + streaming_seconds(machine, bytes);

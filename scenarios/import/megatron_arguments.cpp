@@ -232,7 +232,8 @@ const Row rows[] = {
     part("fp8-format", "run.fp8"),
     part("fp4-format", "run.fp8"),
     part("fp4-recipe", "run.fp8"),
-    part("fp8-param-gather", "run.fp8_gather"),
+    part("fp8-param-gather", "run.fp8_param_gather"),
+    part("fp4-param-gather", "run.fp8_param_gather"),
     near("reuse-grad-buf-for-mxfp8-param-ag", "the buffer of gathered weights is counted apart"),
     none("fp8-amax-history-len", numbers),
     none("fp8-amax-compute-algo", numbers),
@@ -685,8 +686,8 @@ void compose_dtypes(Import& import) {
     const std::string width = std::string(format).substr(0, 4);
     const std::string recipe = import.text(width + "recipe", width == "fp4-" ? "nvfp4" : "delayed");
     import.set("run.fp8", recipe, format);
-    if (import.given("fp8-param-gather"))
-      import.set("run.fp8_gather", "true", "fp8-param-gather", "weights are gathered in bfloat16");
+    const std::string gather = width + "param-gather";
+    import.set("run.fp8_param_gather", import.given(gather) ? "true" : "false", gather);
   }
   if (!import.given("fp8-format") && import.given("fp8-recipe"))
     import.note(NoteKind::no_effect, import.find("fp8-recipe")->text(), "it needs --fp8-format");

@@ -385,6 +385,16 @@ void megatron_levers(const Scenario& s, LaunchArguments& launch) {
   if (levers.lora.rank > 0) launch.refused.emplace_back("run.lora: Megatron-LM has no adapters, Megatron-Bridge does");
 }
 
+void megatron_narrow_messages(const Scenario& s, LaunchArguments& launch) {
+  const NarrowHabits habits = narrow_habits(s.step);
+  if (habits.gathers_weights) {
+    launch.arguments.emplace_back(s.step.narrow == NarrowRecipe::nvfp4 ? "--fp4-param-gather" : "--fp8-param-gather");
+    if (s.step.narrow == NarrowRecipe::mxfp8) launch.arguments.emplace_back("--reuse-grad-buf-for-mxfp8-param-ag");
+  }
+  if (habits.dispatches)
+    launch.refused.emplace_back("run.fp8_dispatch: Megatron-LM's dispatchers send tokens in bfloat16");
+}
+
 LaunchArguments megatron(const Scenario& s) {
   LaunchArguments launch;
   launch.version = megatron_version;
@@ -416,6 +426,7 @@ LaunchArguments megatron(const Scenario& s) {
     list.emplace_back("--fp4-format e2m1 --fp4-recipe nvfp4");
   else if (s.step.narrow != NarrowRecipe::none)
     list.push_back(std::string("--fp8-format hybrid --fp8-recipe ") + name_of(s.step.narrow));
+  if (s.step.narrow != NarrowRecipe::none) megatron_narrow_messages(s, launch);
   if (s.step.dtype == Dtype::float64)
     launch.missing.emplace_back("float64: Megatron-LM trains in float32, without --bf16 and --fp16");
   megatron_training(s, launch);

@@ -132,12 +132,14 @@ TaskId LoweringState::add_collective(int communicator, int work, int micro_batch
 
 namespace {
 
-// `linears` of the elements have copies in the narrow format, by rows and by columns, beside those in the dtype.
+// `linears` of the elements have copies in the narrow format, beside those in the dtype or in their place.
 StaticBytes static_bytes(double elements, double trained, double linears, double shards, const Step& step) {
   const int zero = step.layout.zero;
   const auto narrow = format_of(step.narrow);
-  const double copies = narrow ? 2 * weight_bytes(*narrow) * linears : 0;
-  return {(elements * bytes_of(step.dtype) + copies) / (zero >= 3 ? shards : 1),
+  const NarrowHabits habits = narrow_habits(step);
+  const double copies = narrow ? copies_of(step.narrow, habits) * weight_bytes(*narrow) * linears : 0;
+  const double wide = narrow && habits.gathers_weights ? elements - linears : elements;
+  return {(wide * bytes_of(step.dtype) + copies) / (zero >= 3 ? shards : 1),
           trained * bytes_of(step.gradient_dtype) / (zero >= 2 ? shards : 1),
           trained * optimizer_bytes_per_parameter(step) / (zero >= 1 ? shards : 1)};
 }

@@ -177,7 +177,8 @@ Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int bucke
     work.collective = Collective::reduce_scatter;
     tail = ".rs_grad";
   }
-  work.bytes = elements * bytes_of(work.dtype);
+  work.bytes = kind == WorkKind::parameter_gather ? gathered_bytes(step, elements, state.gathered_linears_of(bucket))
+                                                  : elements * bytes_of(work.dtype);
   work.suffix = "." + block_name(state.blocks, block) + (work.experts ? ".experts" : "") + tail;
   return work;
 }
