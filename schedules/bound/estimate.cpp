@@ -290,8 +290,8 @@ double shard_of(const BlockElements& held, const Layout& layout) {
   return layout.zero == 0 ? dense + experts : dense / shards_of(layout) + experts / expert_data_of(layout);
 }
 // Seconds of the optimizer of a stage, with its casts of weights.
-double update_seconds(const Step& step, const BlockElements& held, const Machine& machine) {
-  return optimizer_seconds(machine, shard_of(held, step.layout), step.dtype, step.optimizer.moment_dtype) +
+double stage_update_seconds(const Step& step, const BlockElements& held, const Machine& machine) {
+  return update_seconds(step.optimizer, shard_of(held, step.layout), step.dtype, machine) +
          cast_seconds(machine, weight_cast_bytes(step, held));
 }
 Update update_of(const Step& step, const StageCosts& costs, int q, const Machine& machine) {
@@ -301,7 +301,7 @@ Update update_of(const Step& step, const StageCosts& costs, int q, const Machine
   for (int chunk = 0; chunk < layout.chunks; ++chunk) {
     const double elements = shard_of(costs.elements[chunk * layout.pipeline + q], layout);
     (chunk == 0 ? update.first : update.later) +=
-        overhead_of(machine) + whole * update_seconds(step, costs.elements[chunk * layout.pipeline + q], machine);
+        overhead_of(machine) + whole * stage_update_seconds(step, costs.elements[chunk * layout.pipeline + q], machine);
     update.held += elements;
   }
   return update;
@@ -760,7 +760,7 @@ StepEndSeconds split_end(Parts& parts, const Step& step, const StageCosts& costs
   end.optimizer = whole * machine.constants.fixed;
   for (int stage = 0; stage < use.placement.stages(); ++stage)
     if (use.placement.rank[stage] == q)
-      end.optimizer += overhead_of(machine) + whole * update_seconds(step, costs.elements[stage], machine);
+      end.optimizer += overhead_of(machine) + whole * stage_update_seconds(step, costs.elements[stage], machine);
   if (reduces) end.data = exposed_reduction(parts, step, costs, q, Pass::weight_grad);
   return end;
 }

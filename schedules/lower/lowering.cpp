@@ -18,10 +18,11 @@ namespace slipway::schedules {
 namespace {
 
 // Bytes per parameter: bf16 and fp16 weights keep an fp32 master copy beside Adam's two moments (12 bytes, Fujii 2024);
-// with moments of 2 bytes 8. Wider weights are their own master.
+// with moments of 2 bytes 8. Wider weights are their own master. What is in the host's memory does not count.
 double optimizer_bytes_per_parameter(const Step& step) {
   const double moments = 2.0 * bytes_of(step.optimizer.moment_dtype);
-  return bytes_of(step.dtype) == 2 ? 4.0 + moments : 2.0 * bytes_of(step.dtype);
+  const double on_device = 1 - step.optimizer.offload_fraction;
+  return on_device * (bytes_of(step.dtype) == 2 ? 4.0 + moments : 2.0 * bytes_of(step.dtype));
 }
 
 void set_static_bytes(const Step& step, TaskGraph& graph) {

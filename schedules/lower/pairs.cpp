@@ -52,8 +52,8 @@ void interleave_pairs(LoweringState& state) {
     for (auto first = list.begin(); first != list.end();) {
       const auto last = std::find_if(first, list.end(), [&](const auto& each) { return each.first != first->first; });
       if (actions[first->first].with_next) interleave(state.graph, first, last);
-      const bool is_delayed = state.step.delay_weight_grads && last != list.end() &&
-                              actions[last->first].pass == Pass::weight_grad;
+      const bool is_delayed =
+          state.step.delay_weight_grads && last != list.end() && actions[last->first].pass == Pass::weight_grad;
       const auto next =
           is_delayed ? std::find_if(last, list.end(), [&](const auto& each) { return each.first != last->first; })
                      : last;

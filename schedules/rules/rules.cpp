@@ -229,7 +229,8 @@ void adapters_are_trained_by_adamw(const Step& step, Findings& found) {
 void offloaded_states_are_those_of_adamw(const Step& step, Findings& found) {
   if (step.optimizer.offload_fraction == 0 || step.optimizer.name == "adamw") return;
   found.refuse("run.optimizer.offload_fraction", [&] {
-    return Text{step.optimizer.name + " is not computed on hosts", "0", "leave it out, or set run.optimizer.name to adamw"};
+    return Text{step.optimizer.name + " is not computed on hosts", "0",
+                "leave it out, or set run.optimizer.name to adamw"};
   });
 }
 

@@ -85,8 +85,7 @@ double seconds_by_the_others(const TaskGraph& graph, const Work& work, const Mac
     case WorkKind::segment:
       return machine.task_overhead + operators_seconds(machine, graph.operators_run_by(work), direction_of(work.pass));
     case WorkKind::optimizer_step:
-      return machine.task_overhead +
-             optimizer_seconds(machine, work.elements, work.dtype, graph.step.optimizer.moment_dtype) +
+      return machine.task_overhead + update_seconds(graph.step.optimizer, work.elements, work.dtype, machine) +
              cast_seconds(machine, weight_cast_bytes(graph.step, elements_of_stage(graph, work.stage))) +
              (is_first_of_its_rank(graph, work.stage) ? machine.constants.fixed : 0);
     case WorkKind::worker_norm:
@@ -102,6 +101,12 @@ double seconds_by_the_others(const TaskGraph& graph, const Work& work, const Mac
 double whole_of(const LinkPath& path) { return path.measured == nullptr ? 1 : path.measured->constants.whole; }
 
 }  // namespace
+
+double update_seconds(const Optimizer& optimizer, double elements, Dtype dtype, const Machine& machine) {
+  const double on_host = optimizer.offload_fraction * elements;
+  return optimizer_seconds(machine, elements - on_host, dtype, optimizer.moment_dtype) +
+         host_update_seconds(machine, on_host, dtype, optimizer.moment_dtype);
+}
 
 double compute_seconds(const TaskGraph& graph, const Work& work, const Machine& machine) {
   return machine.constants.whole * seconds_by_the_others(graph, work, machine);
