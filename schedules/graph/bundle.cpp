@@ -12,7 +12,7 @@ namespace slipway::schedules {
 namespace {
 
 constexpr std::string_view magic = "slipway-bundle";
-constexpr int version = 18;
+constexpr int version = 19;
 
 void fields(auto& a, Is<BlockRun> auto& run) {
   auto& b = run.block;
