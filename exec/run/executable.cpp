@@ -99,6 +99,12 @@ std::vector<Refusal> not_executable(const Step& step, const Run& run, bool batch
   if (step.levers.offloads())
     refusals.push_back({"schedule.offload", "the executor keeps everything on its device", "[]",
                         "leave it out; it is for predictions"});
+  if (step.optimizer.offload_fraction > 0)
+    refusals.push_back({"run.optimizer.offload_fraction", "the executor keeps optimizer states on its device", "0",
+                        "leave it out; it is for predictions"});
+  if (step.delay_weight_grads)
+    refusals.push_back({"schedule.delay_wgrad", "the executor computes a backward pass at once in these pairs", "false",
+                        "leave it out; it is for predictions"});
   if (step.levers.lora.rank > 0)
     refusals.push_back(
         {"run.lora.rank", "the executor trains all weights", "0", "leave it out; it is for predictions"});

@@ -277,16 +277,37 @@ double host_seconds(const Machine& machine, const Operator& op, Direction direct
   return ((1 - op.in_graph) * kernels + (launches_graph ? 1 : 0)) * machine.constants.host_kernel;
 }
 
-double optimizer_seconds(const Machine& machine, double elements, Dtype parameter_dtype, Dtype moment_dtype) {
+namespace {
+
+double bytes_of_update(Dtype parameter_dtype, Dtype moment_dtype) {
   const double narrow = bytes_of(parameter_dtype), wide = std::max(4.0, narrow);
   const double moments = narrow < wide ? bytes_of(moment_dtype) : wide;
-  const double bytes_each = 2 * wide + 4 * moments + wide + (narrow < wide ? narrow : 0.0);
+  return 2 * wide + 4 * moments + wide + (narrow < wide ? narrow : 0.0);
+}
+
+}  // namespace
+
+double host_update_seconds(const Machine& machine, double elements, Dtype parameter_dtype, Dtype moment_dtype) {
+  if (elements <= 0) return 0;
+  if (!(machine.host_memory_bandwidth > 0))
+    throw std::invalid_argument("machine " + machine.name +
+                                " has no host_memory_bandwidth; add it with its source to the profile");
+  return elements * bytes_of_update(parameter_dtype, moment_dtype) / machine.host_memory_bandwidth;
+}
+
+double optimizer_seconds(const Machine& machine, double elements, Dtype parameter_dtype, Dtype moment_dtype) {
+  const double bytes_each = bytes_of_update(parameter_dtype, moment_dtype);
   if (machine.trained) {
-    const double of_wide_moments = 2 * wide + 4 * wide + wide + (narrow < wide ? narrow : 0.0);
+    const double of_wide_moments = bytes_of_update(parameter_dtype, Dtype::float32);
     return elements * machine.constants.update_bytes * (bytes_each / of_wide_moments) /
            (machine.memory_bandwidth * streaming_share);
   }
   return machine.launch_overhead + streaming_seconds(machine, elements * bytes_each);
+}
+
+double cast_seconds(const Machine& machine, double bytes) {
+  if (!machine.trained) return streaming_seconds(machine, bytes);
+  return bytes * machine.constants.traffic / (machine.memory_bandwidth * streaming_share);
 }
 
 double norm_seconds(const Machine& machine, double bytes) {

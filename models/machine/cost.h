@@ -44,6 +44,13 @@ double operators_seconds(const Machine& machine, std::span<const Operator> opera
 double optimizer_seconds(const Machine& machine, double elements, Dtype parameter_dtype,
                          Dtype moment_dtype = Dtype::float32);
 
+// Seconds of the same on the cores of the host, at this GPU's share of the host's memory bandwidth. Throws
+// std::invalid_argument when the machine has no host_memory_bandwidth.
+double host_update_seconds(const Machine& machine, double elements, Dtype parameter_dtype, Dtype moment_dtype);
+
+// Seconds of casts that move `bytes`, bound by memory traffic. Their launches are left out.
+double cast_seconds(const Machine& machine, double bytes);
+
 // Seconds of a sum of squares over `bytes` of gradients, which are read once.
 double norm_seconds(const Machine& machine, double bytes);
 

@@ -63,6 +63,7 @@ struct Machine {
   int cores = 0;                            // > 0: ranks of a node share this many cores (CPU machines)
   Link node_link;                           // between ranks of one node
   Link network_link;                        // between nodes
+  double host_memory_bandwidth = 0;         // bytes/s: a GPU's share of its host's memory
   Link host_to_device, device_to_host;      // of a GPU, from and to pinned memory, while all GPUs of a node copy
   double reduce_bandwidth = 0;              // bytes/s at which a rank adds incoming data (0: free)
   Generation generation = Generation::other;

@@ -43,6 +43,9 @@ struct TrainerFacts {
   bool cuts_transfers = false;           // a message between stages is cut by tensor rank and joined in the node
   bool host_driven_collectives = false;  // the host spends time on each member of a tensor group
   bool ring_attention = true;            // context parallelism: keys and values go around
+  bool gathers_narrow_inputs = true;     // sequence parallelism gathers inputs of narrow products in their format
+  bool gathers_narrow_weights = false;   // ZeRO gathers weights of narrow products in their format, and keeps no other
+  bool caches_narrow_weights = true;     // weights are cast once a step, not in each pass
   // Layers.
   bool balances_layers = false;  // a stage gets its share of the FLOPs, the head's included
 

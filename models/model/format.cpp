@@ -64,4 +64,69 @@ int reads_of_cast(NarrowRecipe recipe) {
   return recipe == NarrowRecipe::tensorwise || recipe == NarrowRecipe::nvfp4 ? 2 : 1;
 }
 
+int copies_of(NarrowRecipe recipe, const NarrowHabits& habits) {
+  const bool of_whole_tensor = recipe == NarrowRecipe::delayed || recipe == NarrowRecipe::tensorwise;
+  return habits.one_copy && of_whole_tensor ? 1 : 2;
+}
+
+namespace {
+
+constexpr double float32_per_128 = 4.0 / 128;
+
+// One number of a row with its share of scales.
+double row_bytes(NarrowRecipe recipe) {
+  const double number = input_bytes(*format_of(recipe));
+  return recipe == NarrowRecipe::blockwise ? number + float32_per_128 : number;
+}
+
+}  // namespace
+
+double message_bytes(NarrowRecipe recipe, const NarrowHabits& habits, NarrowMessage message, Dtype dtype) {
+  const double wide = bytes_of(dtype);
+  if (recipe == NarrowRecipe::none) return wide;
+  switch (message) {
+    case NarrowMessage::input:
+      return habits.gathers_inputs ? row_bytes(recipe) : wide;
+    case NarrowMessage::gradient: {
+      const bool is_one = recipe == NarrowRecipe::delayed || recipe == NarrowRecipe::tensorwise;
+      return habits.gathers_inputs ? (is_one ? 1 : 2) * row_bytes(recipe) : wide;
+    }
+    case NarrowMessage::tokens:
+      if (!habits.dispatches) return wide;
+      return recipe == NarrowRecipe::mxfp8 ? row_bytes(recipe) : 1 + float32_per_128;
+    case NarrowMessage::weights:
+      if (!habits.gathers_weights || recipe == NarrowRecipe::mxfp8) return wide;
+      return recipe == NarrowRecipe::blockwise ? 1 + float32_per_128 / 128 : weight_bytes(*format_of(recipe));
+  }
+  return wide;
+}
+
+double cast_bytes_of_step(NarrowRecipe recipe, const NarrowHabits& habits, Dtype dtype) {
+  if (recipe == NarrowRecipe::none || habits.casts_each_pass) return 0;
+  const double copy = weight_bytes(*format_of(recipe));
+  const int copies = copies_of(recipe, habits);
+  if (!habits.gathers_weights || recipe == NarrowRecipe::mxfp8)
+    return reads_of_cast(recipe) * bytes_of(dtype) + copies * copy;
+  return (copies - 1) * 2 * copy;
+}
+
+namespace {
+
+double cast_bytes_of_pass(NarrowRecipe recipe, const NarrowHabits& habits, Dtype dtype, bool by_columns) {
+  if (recipe == NarrowRecipe::none || !habits.casts_each_pass) return 0;
+  const double copy = weight_bytes(*format_of(recipe));
+  if (!habits.gathers_weights || recipe == NarrowRecipe::mxfp8) return reads_of_cast(recipe) * bytes_of(dtype) + copy;
+  return by_columns ? (copies_of(recipe, habits) - 1) * 2 * copy : 0;
+}
+
+}  // namespace
+
+double cast_bytes_of_forward(NarrowRecipe recipe, const NarrowHabits& habits, Dtype dtype) {
+  return cast_bytes_of_pass(recipe, habits, dtype, false);
+}
+
+double cast_bytes_of_backward(NarrowRecipe recipe, const NarrowHabits& habits, Dtype dtype) {
+  return cast_bytes_of_pass(recipe, habits, dtype, true);
+}
+
 }  // namespace slipway::models

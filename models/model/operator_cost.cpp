@@ -37,9 +37,15 @@ void set_gemm(Operator& op, const CostInput& in, std::int64_t m, std::int64_t n,
   set_wide_products(op, in, m, n, k, 1);
 }
 
+// Traffic of casting one number of an input or a gradient: it is read, and written by rows and by columns.
+double cast_bytes(const CostInput& in) {
+  const NarrowRecipe recipe = in.shape.narrow;
+  return reads_of_cast(recipe) * element(in) + copies_of(recipe, in.shape.habits) * input_bytes(*format_of(recipe));
+}
+
 // A Linear of a layer, in the narrow format where the trainer has one. The input is cast forward and the output's
 // gradient backward, each by rows and by columns in one kernel; the weight gradient's operands are cast then. Results
-// are in the dtype. Casts of weights, once a step, are left out.
+// are in the dtype. Weights are cast here where that is done in every pass; once a step: durations.cpp.
 void set_linear(Operator& op, const CostInput& in, std::int64_t m, std::int64_t n, std::int64_t k,
                 std::int64_t matrices = 1) {
   set_wide_products(op, in, m, n, k, matrices);
@@ -50,15 +56,46 @@ void set_linear(Operator& op, const CostInput& in, std::int64_t m, std::int64_t 
   op.forward_bytes = I * input + W * weights + B * output;
   op.backward_bytes = I * (2 * output + input) + W * weights + B * (input + weights);
   op.saved_bytes = I * input;
-  const double cast = reads_of_cast(in.shape.narrow) * B + 2 * I;
-  op.elementwise_forward_bytes = cast * input;
-  op.elementwise_backward_bytes = cast * output;
-  op.kernels += reads_of_cast(in.shape.narrow);
+  const NarrowHabits& habits = in.shape.habits;
+  const double weight_forward = cast_bytes_of_forward(in.shape.narrow, habits, in.shape.dtype);
+  const double weight_backward = cast_bytes_of_backward(in.shape.narrow, habits, in.shape.dtype);
+  op.elementwise_forward_bytes = cast_bytes(in) * input + weight_forward * weights;
+  op.elementwise_backward_bytes = cast_bytes(in) * output + weight_backward * weights;
+  op.kernels += reads_of_cast(in.shape.narrow) * (weight_forward > 0 ? 2 : 1);
+}
+
+// Of `numbers` that are gathered in the narrow format each rank casts its share. Where the copy by columns is the
+// transpose of that by rows, it is made of what was gathered: read and written. With a scale per row it is a message of
+// its own.
+double cast_gathered_bytes(const CostInput& in, double numbers, bool transposes) {
+  const NarrowRecipe recipe = in.shape.narrow;
+  const bool of_whole_tensor = recipe == NarrowRecipe::delayed || recipe == NarrowRecipe::tensorwise;
+  const bool makes_transpose = transposes && of_whole_tensor && copies_of(recipe, in.shape.habits) > 1;
+  const double own =
+      of_whole_tensor ? reads_of_cast(recipe) * element(in) + input_bytes(*format_of(recipe)) : cast_bytes(in);
+  return own * numbers / in.shape.sharding.tensor +
+         (makes_transpose ? 2 * input_bytes(*format_of(recipe)) * numbers : 0);
+}
+
+// The input of a column-parallel projection: its transpose is made in the backward pass.
+void cast_input_shard(Operator& op, const CostInput& in) {
+  if (!op.narrow || !gathers_narrow(in)) return;
+  const double numbers = real(op.m) * real(op.k);
+  op.elementwise_forward_bytes += cast_gathered_bytes(in, numbers, false) - cast_bytes(in) * numbers;
+  op.elementwise_backward_bytes += cast_gathered_bytes(in, numbers, true) - cast_gathered_bytes(in, numbers, false);
+}
+
+// The gradient of a row-parallel projection's result.
+void cast_gradient_shard(Operator& op, const CostInput& in) {
+  if (!op.narrow || !gathers_narrow(in)) return;
+  const double numbers = real(op.m) * real(op.n);
+  op.elementwise_backward_bytes += cast_gathered_bytes(in, numbers, true) - cast_bytes(in) * numbers;
 }
 
 // Column-parallel projections keep their input as sequence parallelism shards it, and gather it again in the backward
 // pass (Korthikanti 2022, the form of Fujii's formula).
 void keep_sharded_input(Operator& op, const CostInput& in) {
+  cast_input_shard(op, in);
   op.saved_bytes = (op.narrow ? input_bytes(*op.narrow) : element(in)) * residual_elements(in);
 }
 
@@ -185,6 +222,7 @@ void norm_latent(Operator& op, const CostInput& in, std::int64_t width) {
 }
 
 void keep_sharded(Operator& op, const CostInput& in, std::int64_t width) {
+  cast_input_shard(op, in);
   op.saved_bytes = (op.narrow ? input_bytes(*op.narrow) : element(in)) * real(in.tokens.sharded * width);
 }
 
@@ -347,6 +385,7 @@ void set_ring_attention(Operator& op, const CostInput& in) {
 
 void set_out_projection(Operator& op, const CostInput& in) {
   set_linear(op, in, in.tokens.whole, in.block.hidden, in.block.heads * value_dim(in.block) / in.shape.sharding.tensor);
+  cast_gradient_shard(op, in);
 }
 
 // Both are read, the sum is written. Backward hands the gradient to both paths for free. The sum of the two gradients
@@ -388,6 +427,7 @@ void set_activation(Operator& op, const CostInput& in) {
 
 void set_down(Operator& op, const CostInput& in) {
   set_linear(op, in, in.tokens.whole, in.block.hidden, mlp_columns(op, in));
+  cast_gradient_shard(op, in);
 }
 
 // Both are read, the sum is written. Backward hands the gradient to both. Two norms of the residual have one gradient
@@ -484,6 +524,27 @@ void sort_arrivals(Operator& op, const CostInput& in) {
 
 }  // namespace
 
+bool gathers_narrow(const CostInput& in) {
+  const Sharding& cut = in.shape.sharding;
+  return in.shape.narrow != NarrowRecipe::none && in.shape.habits.gathers_inputs && cut.tensor > 1 &&
+         cut.sequence_parallel && in.block.parallel == Parallel::none;
+}
+
+bool dispatches_narrow(const CostInput& in) {
+  return in.shape.narrow != NarrowRecipe::none && in.shape.habits.dispatches && in.shape.sharding.expert > 1;
+}
+
+namespace {
+
+// Numbers that travel to experts in 8 bits are cast before: read, and written once.
+double cast_sent_bytes(const CostInput& in) {
+  return element(in) + message_bytes(in.shape.narrow, in.shape.habits, NarrowMessage::tokens, in.shape.dtype);
+}
+// Where they arrive by rows, the copy by columns is made of them: read and written, in one kernel.
+double bytes_of_arrival(const Operator& op) { return 2 * input_bytes(*op.narrow); }
+
+}  // namespace
+
 std::int64_t dispatched_rows(const CostInput& in) { return in.tokens.sharded * in.block.experts_per_token; }
 
 std::int64_t mlp_rows(const CostInput& in) {
@@ -513,6 +574,7 @@ void set_route(Operator& op, const CostInput& in) {
   op.saved_bytes = B * real(in.tokens.sharded * in.block.hidden) + (F + (B < F ? B : 0) + 3 * index_bytes) * rows;
   op.kernels = 13;
   op.rows = rows;
+  if (dispatches_narrow(in)) op.elementwise_forward_bytes += cast_sent_bytes(in) * wide, op.kernels += 1;
   if (in.shape.routing.balancing_loss == 0) return;
   // Softmax over all experts, kept (M·E read, written; backward two read, one written), and the experts' choices.
   op.elementwise_forward_bytes += 2 * F * logits;
@@ -524,11 +586,15 @@ void set_route(Operator& op, const CostInput& in) {
 void set_expert_up(Operator& op, const CostInput& in) {
   const std::int64_t matrices = is_gated(in.block.mlp) ? 2 : 1;
   set_products(op, in, matrices * in.block.ffn / expert_tensor_of(in.shape.sharding), in.block.hidden);
+  if (dispatches_narrow(in))
+    op.elementwise_forward_bytes += (bytes_of_arrival(op) - cast_bytes(in)) * real(op.m) * real(op.k);
   sort_arrivals(op, in);
 }
 
 void set_expert_down(Operator& op, const CostInput& in) {
   set_products(op, in, in.block.hidden, in.block.ffn / expert_tensor_of(in.shape.sharding));
+  if (dispatches_narrow(in))
+    op.elementwise_backward_bytes += (bytes_of_arrival(op) - cast_bytes(in)) * real(op.m) * real(op.n);
   sort_arrivals(op, in);
 }
 
@@ -550,6 +616,7 @@ void set_combine(Operator& op, const CostInput& in) {
   op.backward_bytes = B * (6 * wide_rows + 2 * wide);
   op.saved_bytes = B * wide_rows;
   op.kernels = 3 + (shared ? 1 : 0);
+  if (dispatches_narrow(in)) op.elementwise_backward_bytes += cast_sent_bytes(in) * wide_rows;
 }
 
 }  // namespace slipway::models

@@ -28,6 +28,11 @@ struct CostInput {
   double load = 1;  // of the rank with the most rows for its experts (routing.h)
 };
 
+// True if inputs of column-parallel and gradients of row-parallel Linears are gathered in the narrow format.
+bool gathers_narrow(const CostInput& in);
+// True if tokens travel to experts in 8 bits.
+bool dispatches_narrow(const CostInput& in);
+
 // True if a sub-layer begins with the residual itself, and a norm comes later.
 constexpr bool forks(const Block& block) { return block.post_norm || block.norms == NormPlace::result; }
 

@@ -84,6 +84,23 @@ class BlockWriter {
                 sp ? Collective::all_gather : Collective::none, hidden_numbers());
   }
 
+  // The same around Linears of layers, whose inputs and gradients may be gathered in a narrow format.
+  void enter_linear(const char* gather, const char* reduce, Wires wire = wire_branch) {
+    enter_linear_with(hidden_numbers(), gather, reduce, wire);
+  }
+  void enter_linear_with(double numbers, const char* gather, const char* reduce, Wires wire = wire_branch) {
+    enter_tensor_with(numbers, gather, reduce, wire);
+    if (gathers_narrow(in_)) list_.back().forward_sent = share_of(NarrowMessage::input);
+  }
+  void leave_linear(const char* scatter, const char* reduce, Wires wire) {
+    leave_tensor(scatter, reduce, wire);
+    if (gathers_narrow(in_)) list_.back().backward_sent = share_of(NarrowMessage::gradient);
+  }
+  double share_of(NarrowMessage message) const {
+    const WorkShape& shape = in_.shape;
+    return message_bytes(shape.narrow, shape.habits, message, shape.dtype) / bytes_of(shape.dtype);
+  }
+
   double hidden_numbers() const { return static_cast<double>(in_.tokens.whole * in_.block.hidden); }
 
   void embedding() {
@@ -116,7 +133,7 @@ class BlockWriter {
     }
     if (in_.block.q_latent > 0) compute(OpKind::compress, "q_down", wire_branch, wire_branch, set_query_latent);
     compute(OpKind::compress, "kv_down", wire_branch, wire_branch, set_key_value_latent);
-    enter_tensor_with(latent_numbers(), "ag1", "ar1");
+    enter_linear_with(latent_numbers(), "ag1", "ar1");
     compute(OpKind::expand, "kv_up", wire_branch, projected, set_keys_values);
     compute(OpKind::expand, "q_up", wire_branch, wire_branch, set_queries);
   }
@@ -130,7 +147,7 @@ class BlockWriter {
   }
 
   void attention() {
-    if (!is_latent(in_.block)) enter_tensor("ag1", "ar1");
+    if (!is_latent(in_.block)) enter_linear("ag1", "ar1");
     attention_of_gathered();
   }
   void attention_of_gathered() {
@@ -170,18 +187,19 @@ class BlockWriter {
     if (in_.block.parallel != Parallel::none) return side_by_side();
     begin_sublayer("norm1", "fork1");
     attention();
-    leave_tensor("rs1", "ar2", wire_branch);
+    leave_linear("rs1", "ar2", wire_branch);
     end_sublayer("add1", "norm1", "result_norm1");
     begin_sublayer("norm2", "fork2");
     if (in_.block.experts > 0 && dispatches()) {
       dispatched_experts();
-    } else {
+    } else if (in_.block.experts > 0) {
       enter_tensor("ag2", "ar3");
-      if (in_.block.experts > 0)
-        experts();
-      else
-        mlp("mlp", "act", "down", wire_branch, set_up, set_down);
+      experts();
       leave_tensor("rs2", "ar4", wire_branch);
+    } else {
+      enter_linear("ag2", "ar3");
+      mlp("mlp", "act", "down", wire_branch, set_up, set_down);
+      leave_linear("rs2", "ar4", wire_branch);
     }
     end_sublayer("add2", "norm2", "result_norm2");
   }
@@ -251,15 +269,16 @@ class BlockWriter {
       communicate("dispatch", Axis::expert, wire_branch, Collective::all_gather, Collective::reduce_scatter, gathered);
     else if (e > 1)
       communicate("dispatch", Axis::expert, wire_branch, Collective::all_to_all, Collective::all_to_all, sent);
+    if (dispatches_narrow(in_)) list_.back().forward_sent = share_of(NarrowMessage::tokens);
     if (t > 1)
       communicate("ag_experts", Axis::expert_tensor, wire_branch, Collective::all_gather, Collective::reduce_scatter,
                   sent * t);
     if (shared()) {
-      enter_tensor("ag_s", "ar_s", wire_shared);
+      enter_linear("ag_s", "ar_s", wire_shared);
       shared_experts();
       // Without a sum over tensor ranks, a cut: the experts' rows may still be on their way.
       if (tensor())
-        leave_tensor("rs_s", "ar_s2", wire_shared);
+        leave_linear("rs_s", "ar_s2", wire_shared);
       else
         communicate("shared", Axis::tensor, wire_shared, Collective::none, Collective::none, hidden_numbers());
     }
@@ -272,6 +291,7 @@ class BlockWriter {
                   gathered);
     else if (e > 1)
       communicate("combine_rows", Axis::expert, wire_branch, Collective::all_to_all, Collective::all_to_all, sent);
+    if (dispatches_narrow(in_)) list_.back().backward_sent = share_of(NarrowMessage::tokens);
     end_experts();
   }
 

@@ -144,7 +144,8 @@ struct Operator {
   Wires wire = 0;
   Collective forward = Collective::none, backward = Collective::none;
   double message_bytes = 0;
-  int backward_messages = 1;  // 2 around a ring, where keys and values and their gradients travel
+  double forward_sent = 1, backward_sent = 1;  // share of message_bytes that travels: less in a narrow format
+  int backward_messages = 1;                   // 2 around a ring, where keys and values and their gradients travel
 
   // compute only.
   double forward_flops = 0, input_grad_flops = 0, weight_grad_flops = 0;  // matrix work

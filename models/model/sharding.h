@@ -68,6 +68,7 @@ struct WorkShape {
   Kernels kernels = Kernels::flash2_rmsnorm;
   Dtype dtype = Dtype::bfloat16;
   NarrowRecipe narrow = NarrowRecipe::none;
+  NarrowHabits habits = {};
   bool recompute_attention = false;  // selective recompute: the backward pass makes scores again
   std::int64_t before = 0;           // tokens of the same sequence before this slice, which it attends to
   Routing routing = {};              // of tokens to experts on other ranks

@@ -68,6 +68,9 @@ Word levers_word(const Step& s) {
   };
   add(s.levers.lora.rank > 0, "LoRA");
   add(s.levers.offloads(), "offload");
+  add(s.optimizer.offload_fraction > 0, "optimizer offload");
+  add(s.delay_weight_grads, "delayed weight gradients");
+  add(s.narrow_habits.dispatches, "tokens of 8 bits");
   add(!s.levers.graphs.empty() && !s.levers.graphs.has(GraphScope::full), "graphs of modules");
   add(s.layout.replicate > 1, "hybrid shards");
   add(s.optimizer.moment_dtype != Dtype::float32, "narrow moments");

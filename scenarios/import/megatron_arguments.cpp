@@ -71,7 +71,7 @@ const Row rows[] = {
     none("distributed-backend", usual),
     none("distributed-timeout-minutes", running),
     none("use-tp-pp-dp-mapping", "ranks are numbered tensor first, then context, data, pipeline"),
-    near("delay-wgrad-compute", "weight gradients are computed with the backward pass"),
+    part("delay-wgrad-compute", "schedule.delay_wgrad"),
 
     // The model.
     key("num-layers", "model.layers"),
@@ -211,7 +211,12 @@ const Row rows[] = {
     near("delay-offload-until-cuda-graph", "copies to the host are not priced"),
     near("chunked-optimizer-state-offload", "optimizer states are taken to stay on the GPU"),
     none("optimizer-state-offload-chunk-size-mb", "it belongs to --chunked-optimizer-state-offload"),
-    near("optimizer-cpu-offload", "optimizer states are taken to stay on the GPU"),
+    part("optimizer-cpu-offload", "run.optimizer.offload_fraction"),
+    part("optimizer-offload-fraction", "run.optimizer.offload_fraction"),
+    near("overlap-cpu-optimizer-d2h-h2d", "copies and the update on the host are priced one after the other"),
+    none("use-torch-optimizer-for-cpu-offload", "the update is priced by the host's memory"),
+    none("no-pin-cpu-grads", "copies are priced as those of pinned memory"),
+    none("no-pin-cpu-params", "copies are priced as those of pinned memory"),
     part("cuda-graph-impl", "schedule.cuda_graphs"),
     part("cuda-graph-scope", "schedule.cuda_graphs"),
     part("cuda-graph-modules", "schedule.cuda_graphs"),
@@ -232,7 +237,8 @@ const Row rows[] = {
     part("fp8-format", "run.fp8"),
     part("fp4-format", "run.fp8"),
     part("fp4-recipe", "run.fp8"),
-    part("fp8-param-gather", "run.fp8_gather"),
+    part("fp8-param-gather", "run.fp8_param_gather"),
+    part("fp4-param-gather", "run.fp8_param_gather"),
     near("reuse-grad-buf-for-mxfp8-param-ag", "the buffer of gathered weights is counted apart"),
     none("fp8-amax-history-len", numbers),
     none("fp8-amax-compute-algo", numbers),
@@ -444,6 +450,12 @@ void compose_layout(Import& import) {
   compose_split(import);
   if (import.given("overlap-moe-expert-parallel-comm"))
     import.set("schedule.name", "1f1b-merged", "overlap-moe-expert-parallel-comm");
+  if (import.given("delay-wgrad-compute")) {
+    if (import.given("overlap-moe-expert-parallel-comm"))
+      import.set("schedule.delay_wgrad", "true", "delay-wgrad-compute");
+    else
+      import.note(NoteKind::no_effect, "--delay-wgrad-compute", "it needs --overlap-moe-expert-parallel-comm");
+  }
   if (import.count("layout.chunks", 1) > 1)
     import.set("schedule.name", "interleaved-1f1b", "pipeline-model-parallel-layout");
   import.set("schedule.name", "1f1b", "pipeline-model-parallel-size");
@@ -671,6 +683,13 @@ void compose_levers(Import& import) {
     import.note(NoteKind::no_effect, import.find("offload-modules")->text(),
                 "it needs --fine-grained-activation-offloading");
   compose_graphs(import);
+  // Megatron-LM's default share is 1 (megatron/training/arguments.py).
+  if (import.given("optimizer-cpu-offload"))
+    import.set("run.optimizer.offload_fraction", import.text("optimizer-offload-fraction", "1"),
+               "optimizer-cpu-offload");
+  else if (import.given("optimizer-offload-fraction"))
+    import.note(NoteKind::no_effect, import.find("optimizer-offload-fraction")->text(),
+                "it needs --optimizer-cpu-offload");
 }
 
 void compose_dtypes(Import& import) {
@@ -685,8 +704,8 @@ void compose_dtypes(Import& import) {
     const std::string width = std::string(format).substr(0, 4);
     const std::string recipe = import.text(width + "recipe", width == "fp4-" ? "nvfp4" : "delayed");
     import.set("run.fp8", recipe, format);
-    if (import.given("fp8-param-gather"))
-      import.set("run.fp8_gather", "true", "fp8-param-gather", "weights are gathered in bfloat16");
+    const std::string gather = width + "param-gather";
+    import.set("run.fp8_param_gather", import.given(gather) ? "true" : "false", gather);
   }
   if (!import.given("fp8-format") && import.given("fp8-recipe"))
     import.note(NoteKind::no_effect, import.find("fp8-recipe")->text(), "it needs --fp8-format");

@@ -286,6 +286,14 @@ void derive_exchange(const Settings& settings, Scenario& scenario) {
   scenario.step.layout.context_exchange = goes_around ? ContextExchange::ring : ContextExchange::all_gather;
 }
 
+// As the trainer does it. Both have an effect with run.fp8 alone.
+void derive_narrow_gathers(const Settings& settings, Scenario& scenario) {
+  if (!is_priced_by_trainer(scenario)) return;
+  NarrowHabits& habits = scenario.step.narrow_habits;
+  if (!settings.given("run.fp8_sequence_gather")) habits.gathers_inputs = scenario.trainer.gathers_narrow_inputs;
+  if (!settings.given("run.fp8_param_gather")) habits.gathers_weights = scenario.trainer.gathers_narrow_weights;
+}
+
 // The added rows are of no token: they are computed, held and trained like any other, and never a target.
 void pad_vocabulary(const Settings& settings, Scenario& scenario) {
   if (scenario.vocab_multiple == 0 || !settings.good({"layout.vocab_multiple", "layout.tensor"})) return;
@@ -325,6 +333,7 @@ void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scen
     derive_data(settings, scenario.cluster, layout);
     derive_dtype(settings, scenario.cluster, scenario.step.dtype);
     derive_exchange(settings, scenario);
+    derive_narrow_gathers(settings, scenario);
     derive_step(scenario);
   }
   derive_fill(settings, scenario);

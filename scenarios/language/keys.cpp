@@ -201,6 +201,7 @@ constexpr auto layout = &Step::layout;
 constexpr auto optimizer = &Step::optimizer;
 constexpr auto routing = &Step::routing;
 constexpr auto levers = &Step::levers;
+constexpr auto narrow_habits = &Step::narrow_habits;
 constexpr auto lora = &Levers::lora;
 constexpr auto rate = &Optimizer::lr_schedule;
 constexpr auto run = &Scenario::run;
@@ -506,6 +507,10 @@ const Key machine_table[] = {
     {.path = "device_to_host.efficiency", .type = number,
      .meaning = "share of bandwidth that a large copy reaches", .fallback = "1", .max = 1, .above_min = true,
      .of_machine = link_field<&Machine::device_to_host, &Link::efficiency>},
+    {.path = "host_memory_bandwidth", .type = number,
+     .meaning = "a GPU's share of the bandwidth of its host's memory, for states in it (run.optimizer.offload_fraction); 0 = unknown",
+     .fallback = "0", .max = 1e18, .unit = Unit::bytes_per_second,
+     .of_machine = machine_field<&Machine::host_memory_bandwidth>},
     {.path = "reduce_bandwidth", .type = number, .meaning = "rate at which a rank adds incoming data; 0 = free",
      .fallback = "0", .max = unbounded, .unit = Unit::bytes_per_second,
      .of_machine = machine_field<&Machine::reduce_bandwidth>},
@@ -782,6 +787,10 @@ const Key run_table[] = {
      .meaning = "dtype of adamw's moments beside weights of 2 bytes and their float32 copy, as --exp-avg-dtype of Megatron-Core's precision-aware optimizer; of predictions",
      .fallback = "float32", .choices = moment_dtypes,
      .bound = moment_dtype_field},
+    {.path = "run.optimizer.offload_fraction", .type = number,
+     .meaning = "share of adamw's states that are in the host's memory and updated by its cores, as --optimizer-offload-fraction of Megatron-Core; of predictions",
+     .fallback = "0", .max = 1,
+     .bound = field<step, optimizer, &Optimizer::offload_fraction>},
     {.path = "run.lora", .type = section, .meaning = "low-rank adapters beside frozen weights (Hu et al. 2021); of predictions",
      .shorthand = "rank"},
     {.path = "run.lora.rank", .type = integer, .meaning = "rank of the adapters; 0: all weights are trained",
@@ -814,6 +823,18 @@ const Key run_table[] = {
      .meaning = "narrow format of the products of layers, as the recipes of Transformer Engine: delayed and tensorwise (FP8, a scale per tensor), blockwise (per 128 numbers), mxfp8 (per 32), nvfp4 (4 bits, per 16)",
      .fallback = "none", .choices = words_of<narrow_recipe_names>,
      .bound = choice_field<narrow_recipe_names, step, &Step::narrow>},
+    {.path = "run.fp8_param_gather", .type = flag,
+     .meaning = "with run.fp8 and ZeRO, weights are gathered and kept in the narrow format, as --fp8-param-gather of Megatron-LM and enable_fsdp_float8_all_gather of torchtitan; those of mxfp8 are gathered in the dtype",
+     .derived = "as cluster.trainer does it, else false", .writes_derived = true,
+     .bound = field<step, narrow_habits, &NarrowHabits::gathers_weights>},
+    {.path = "run.fp8_sequence_gather", .type = flag,
+     .meaning = "with run.fp8, sequence parallelism gathers inputs and gradients of Linears in the narrow format, as Transformer Engine does",
+     .derived = "as cluster.trainer does it, else false", .writes_derived = true,
+     .bound = field<step, narrow_habits, &NarrowHabits::gathers_inputs>},
+    {.path = "run.fp8_dispatch", .type = flag,
+     .meaning = "with run.fp8, tokens travel to experts in 8 bits, and backward the gradients of experts' results (DeepSeek-V3, section 3.3.3); both ways back stay in the dtype",
+     .fallback = "false",
+     .bound = field<step, narrow_habits, &NarrowHabits::dispatches>},
 };
 // clang-format on
 
@@ -1131,6 +1152,10 @@ const Key work_table[] = {
      .meaning = "gathers and scatters of sequence parallelism run beside their product, but for one piece of tensor (tp_comm_overlap of Transformer Engine)",
      .fallback = "false",
      .bound = field<step, &Step::overlap_tensor>},
+    {.path = "schedule.delay_wgrad", .type = flag,
+     .meaning = "in the pairs of 1f1b-merged, weight gradients run while the message of their input gradient is on its way, as --delay-wgrad-compute of Megatron-Core; of predictions",
+     .fallback = "false",
+     .bound = field<step, &Step::delay_weight_grads>},
     {.path = "schedule.fill", .type = choice,
      .meaning = "bubble work: K-FAC's curvature and inversions, or forward passes for evaluation",
      .derived = "kfac with run.optimizer kfac, else none", .choices = words_of<fill_names>,

@@ -314,6 +314,10 @@ void derive_step(Scenario& scenario) {
   step.blocking_transfers = has_habits && trainer.blocking_transfers;
   step.overlap_grad_reduce = !has_habits || trainer.overlaps_reduction;
   step.overlap_param_gather = !has_habits || trainer.overlaps_gather;
+  step.narrow_habits.one_copy = std::ranges::all_of(scenario.cluster.groups, [](const NodeGroup& group) {
+    return group.machine.generation == Generation::blackwell;
+  });
+  step.narrow_habits.casts_each_pass = has_habits && !trainer.caches_narrow_weights;
   const double accumulated = scenario.memory.facts.gradient_bytes;
   if (accumulated > 0 && accumulated <= bytes_of(step.dtype) && !trainer.reduces_in_float32)
     step.gradient_dtype = step.dtype;

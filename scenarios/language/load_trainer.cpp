@@ -63,6 +63,9 @@ const std::map<std::string, SetFact, std::less<>> known_facts = {
     {"cuts_transfers", set_flag<&TrainerFacts::cuts_transfers>},
     {"host_driven_collectives", set_flag<&TrainerFacts::host_driven_collectives>},
     {"ring_attention", set_flag<&TrainerFacts::ring_attention>},
+    {"gathers_narrow_inputs", set_flag<&TrainerFacts::gathers_narrow_inputs>},
+    {"gathers_narrow_weights", set_flag<&TrainerFacts::gathers_narrow_weights>},
+    {"caches_narrow_weights", set_flag<&TrainerFacts::caches_narrow_weights>},
     {"balances_layers", set_flag<&TrainerFacts::balances_layers>},
 };
 

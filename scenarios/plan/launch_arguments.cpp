@@ -395,7 +395,26 @@ void megatron_levers(const Scenario& s, LaunchArguments& launch) {
     const std::string word = moments == Dtype::bfloat16 ? "bf16" : "fp16";
     list.push_back("--use-precision-aware-optimizer --exp-avg-dtype " + word + " --exp-avg-sq-dtype " + word);
   }
+  if (const double on_host = s.step.optimizer.offload_fraction; on_host > 0) {
+    list.push_back("--optimizer-cpu-offload --optimizer-offload-fraction " + number_text(on_host));
+    // Its states on hosts are those of this optimizer (megatron/training/arguments.py).
+    if (s.step.optimizer.moment_dtype == Dtype::float32) list.emplace_back("--use-precision-aware-optimizer");
+    if (s.step.narrow != NarrowRecipe::none && s.step.narrow != NarrowRecipe::delayed)
+      launch.refused.emplace_back(
+          "run.optimizer.offload_fraction with run.fp8: Megatron-LM's optimizer on hosts knows the recipe delayed "
+          "alone");
+  }
   if (levers.lora.rank > 0) launch.refused.emplace_back("run.lora: Megatron-LM has no adapters, Megatron-Bridge does");
+}
+
+void megatron_narrow_messages(const Scenario& s, LaunchArguments& launch) {
+  const NarrowHabits habits = narrow_habits(s.step);
+  if (habits.gathers_weights) {
+    launch.arguments.emplace_back(s.step.narrow == NarrowRecipe::nvfp4 ? "--fp4-param-gather" : "--fp8-param-gather");
+    if (s.step.narrow == NarrowRecipe::mxfp8) launch.arguments.emplace_back("--reuse-grad-buf-for-mxfp8-param-ag");
+  }
+  if (habits.dispatches)
+    launch.refused.emplace_back("run.fp8_dispatch: Megatron-LM's dispatchers send tokens in bfloat16");
 }
 
 LaunchArguments megatron(const Scenario& s) {
@@ -412,6 +431,7 @@ LaunchArguments megatron(const Scenario& s) {
   megatron_groups(s, launch);
   megatron_environment(s, launch);
   if (s.step.schedule == "1f1b-merged") list.emplace_back("--overlap-moe-expert-parallel-comm");
+  if (s.step.delay_weight_grads) list.emplace_back("--delay-wgrad-compute");
   if (s.step.overlap_tensor) list.emplace_back("--tp-comm-overlap");
   list.push_back("--context-parallel-size " + text(l.context));
   if (l.context > 1)
@@ -429,6 +449,7 @@ LaunchArguments megatron(const Scenario& s) {
     list.emplace_back("--fp4-format e2m1 --fp4-recipe nvfp4");
   else if (s.step.narrow != NarrowRecipe::none)
     list.push_back(std::string("--fp8-format hybrid --fp8-recipe ") + name_of(s.step.narrow));
+  if (s.step.narrow != NarrowRecipe::none) megatron_narrow_messages(s, launch);
   if (s.step.dtype == Dtype::float64)
     launch.missing.emplace_back("float64: Megatron-LM trains in float32, without --bf16 and --fp16");
   megatron_training(s, launch);
@@ -583,6 +604,10 @@ LaunchArguments torchtitan(const Scenario& s) {
     launch.missing.emplace_back("run.lora: torchtitan has adapters as an entry of its own configuration");
   if (s.step.optimizer.moment_dtype != Dtype::float32)
     launch.refused.emplace_back("run.optimizer.moment_dtype: torchtitan keeps moments in the dtype of the weights");
+  if (s.step.optimizer.offload_fraction > 0)
+    launch.refused.emplace_back("run.optimizer.offload_fraction: torchtitan keeps optimizer states on the GPU");
+  if (s.step.delay_weight_grads)
+    launch.refused.emplace_back("schedule.delay_wgrad: PyTorch's pairs have whole backwards");
   if (!s.step.levers.graphs.empty())
     launch.missing.emplace_back("schedule.cuda_graphs: torchtitan has them by a pass of its compiler");
   list.emplace_back("--training.disable_cuda_graphs");  // priced without them

@@ -37,9 +37,10 @@ std::optional<MemoryTerms> closed_form_of(const Scenario& scenario, std::string*
   if (step.recompute == Recompute::full)
     return none("the closed form of Fujii et al. 2024 has no term for full recomputation");
   if (!step.levers.recomputed.empty() || step.levers.offloads() || step.levers.lora.rank > 0 ||
-      step.optimizer.moment_dtype != Dtype::float32)
+      step.optimizer.moment_dtype != Dtype::float32 || step.optimizer.offload_fraction > 0)
     return none(
-        "the closed form of Fujii et al. 2024 has no terms for recomputed modules, LoRA and moments of 2 bytes");
+        "the closed form of Fujii et al. 2024 has no terms for recomputed modules, LoRA, moments of 2 bytes and states "
+        "on hosts");
   if (step.layout.replicate > 1) return none("the closed form of Fujii et al. 2024 shards over all data ranks");
   try {
     MemoryInput input = memory_input(step.model, work_shape(step));

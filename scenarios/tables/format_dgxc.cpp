@@ -50,8 +50,13 @@ void read_dgxc(const Cells& cells, PublishedRow& row) {
   set_precision(keys, cells.text("precision"));
   set_recompute(keys, "");
   keys.assume("nothing is computed again");
-  // NeMo's scripts/performance/llm: finetune_llama3_70b.py.
-  if (cells.text("phase") == "lora") set_lora(keys, 16, "qkv");
+  // NVIDIA/NeMo nemo/collections/llm/recipes, peft.dim: llama3_8b.py and llama3_70b.py; target_modules:
+  // scripts/performance/llm/finetune_llama3_70b.py.
+  const int rank = model == "llama-3.1-8b" || model == "llama-3-8b" ? 8 : 16;
+  if (cells.text("phase") == "lora")
+    set_lora(
+        keys, rank, "qkv",
+        fmt::format("adapters of rank {} on queries, keys and values, as NeMo's recipe and performance script", rank));
   set_scenario(row, keys);
 }
 

@@ -70,8 +70,10 @@ void read_megatron_bridge(const Cells& cells, PublishedRow& row) {
              "activations kept in the host's memory");
   if (!cells.empty("r_offload_modules"))
     keys.set("schedule.offload", "[" + cells.text("r_offload_modules") + "]", "activations kept in the host's memory");
-  // Adapters of rank 16 beside the projection of queries, keys and values: src/megatron/bridge/perf_recipes/llama.
-  if (cells.text("phase") == "lora") set_lora(keys, 16, "qkv");
+  // src/megatron/bridge/recipes/llama/llama3.py (peft.dim) and perf_recipes/llama (peft.target_modules).
+  if (cells.text("phase") == "lora")
+    set_lora(keys, 16, "qkv",
+             "adapters of rank 16 on queries, keys and values, as Megatron-Bridge's perf_recipes/llama");
 
   row.superseded = cells.text("in_head") != "yes";
   row.unknown_recipe = cells.empty("recipe") || !cells.empty("recipe_differs") ||

@@ -47,8 +47,8 @@ void read_mlperf(const Cells& cells, PublishedRow& row) {
   set_recompute(keys, "");
   keys.assume("nothing is computed again");
   if (cells.text("cuda_graph") == "1") set_graphs(keys, "full_iteration", "");
-  // The benchmark's rules: mlcommons/training, llama2_70b_lora (lora_r 16, qkv_proj and o_proj).
-  if (tunes) set_lora(keys, 16, "qkv, out");
+  // mlcommons/training, llama2_70b_lora: lora_r 16, qkv_proj and o_proj.
+  if (tunes) set_lora(keys, 16, "qkv, out", "adapters of rank 16 on attention's projections, as the benchmark's rules");
   set_scenario(row, keys);
 }
 

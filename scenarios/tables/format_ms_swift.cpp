@@ -43,7 +43,8 @@ void read_ms_swift(const Cells& cells, PublishedRow& row) {
   if (!cells.empty("packing") && cells.flag("packing"))
     keys.assume("samples packed into a sequence attend to each other");
   if (cells.text("tuner").starts_with("lora") && !comment.starts_with("full"))
-    set_lora(keys, cells.integer("lora_rank"), "");
+    set_lora(keys, cells.integer("lora_rank"), "",
+             "adapters on all Linears, ms-swift's default (--target_modules all-linear)");
   if (cells.text("source").find("/dpo") != std::string::npos || cells.text("source").find("rlhf") != std::string::npos)
     keys.refuse("a reference model beside the trained one (DPO)");
   set_scenario(row, keys);

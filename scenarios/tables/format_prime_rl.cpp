@@ -36,7 +36,8 @@ void read_prime_rl(const Cells& cells, PublishedRow& row) {
   set_recompute(keys, "full");
   if (cells.text("activation") == "Offload")
     keys.set("schedule.offload", "[layer_inputs]", "activations kept in the host's memory");
-  if (!cells.empty("lora_rank")) set_lora(keys, cells.integer("lora_rank"), "");
+  if (!cells.empty("lora_rank"))
+    set_lora(keys, cells.integer("lora_rank"), "", "adapters on all Linears; the table names none");
   set_scenario(row, keys);
 }
 

@@ -217,7 +217,8 @@ void set_graphs(RunKeys& keys, const std::string& implementation, const std::str
   keys.set("schedule.cuda_graphs", "[" + (whole ? "full" : list) + "]", "CUDA graphs of a part of a layer");
 }
 
-void set_lora(RunKeys& keys, std::int64_t rank, const std::string& modules) {
+void set_lora(RunKeys& keys, std::int64_t rank, const std::string& modules, const std::string& assumed) {
+  keys.assume(assumed);
   keys.set("run.lora.rank", rank, lora);
   if (!modules.empty()) keys.set("run.lora.modules", "[" + modules + "]", lora);
 }

@@ -77,8 +77,8 @@ void set_pipeline(RunKeys& keys, const std::string& model, int pipeline, int chu
 void set_cluster(RunKeys& keys, const std::string& machine, int gpus, int gpus_per_node = 8);
 // Modules that are computed again in the backward pass, in Megatron's words and any order; empty: none.
 void set_recompute(RunKeys& keys, const std::string& modules);
-// LoRA: rank, and Linears with an adapter; empty: all.
-void set_lora(RunKeys& keys, std::int64_t rank, const std::string& modules);
+// LoRA: rank, and Linears with an adapter; empty: all. `assumed`: what of them the table lacks, and its source.
+void set_lora(RunKeys& keys, std::int64_t rank, const std::string& modules, const std::string& assumed);
 // CUDA graphs by Megatron's --cuda-graph-impl and --cuda-graph-scope.
 void set_graphs(RunKeys& keys, const std::string& implementation, const std::string& scope);
 // "FP8-MX", "mxfp8", "FP8_CS", "BF16", "NVFP4": run.fp8.

@@ -66,8 +66,8 @@ bool before_shared(std::span<const Operator> operators, const Operator& message)
 
 void add_token_message(const Operator& op, int members, bool is_gather, bool at_experts, BlockPrice& price) {
   const auto add = [&](LayerMessages TokenMessages::*list) {
-    (price.tokens_forward.*list).add(op.forward, members, op.message_bytes);
-    (price.tokens_backward.*list).add(op.backward, members, op.message_bytes);
+    (price.tokens_forward.*list).add(op.forward, members, op.message_bytes * op.forward_sent);
+    (price.tokens_backward.*list).add(op.backward, members, op.message_bytes * op.backward_sent);
   };
   if (op.axis == Axis::expert) return add(at_experts ? &TokenMessages::back : &TokenMessages::out);
   if (op.axis == Axis::expert_tensor) return add(at_experts ? &TokenMessages::back_cut : &TokenMessages::out_cut);
@@ -127,9 +127,9 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
       continue;
     LayerMessages& forward = context ? price.context_forward : price.tensor_forward;
     LayerMessages& backward = context ? price.context_backward : price.tensor_backward;
-    forward.add(op.forward, members, op.message_bytes);
-    if (again) backward.add(op.forward, members, op.message_bytes);
-    backward.add(op.backward, members, op.message_bytes);
+    forward.add(op.forward, members, op.message_bytes * op.forward_sent);
+    if (again) backward.add(op.forward, members, op.message_bytes * op.forward_sent);
+    backward.add(op.backward, members, op.message_bytes * op.backward_sent);
   }
   if (!again) return price;
   price.again_s = price.forward_s;
@@ -289,6 +289,11 @@ double shard_of(const BlockElements& held, const Layout& layout) {
   const auto dense = static_cast<double>(held.trained()), experts = static_cast<double>(held.trained_experts());
   return layout.zero == 0 ? dense + experts : dense / shards_of(layout) + experts / expert_data_of(layout);
 }
+// Seconds of the optimizer of a stage, with its casts of weights.
+double stage_update_seconds(const Step& step, const BlockElements& held, const Machine& machine) {
+  return update_seconds(step.optimizer, shard_of(held, step.layout), step.dtype, machine) +
+         cast_seconds(machine, weight_cast_bytes(step, held));
+}
 Update update_of(const Step& step, const StageCosts& costs, int q, const Machine& machine) {
   const Layout& layout = step.layout;
   const double whole = machine.constants.whole;
@@ -296,7 +301,7 @@ Update update_of(const Step& step, const StageCosts& costs, int q, const Machine
   for (int chunk = 0; chunk < layout.chunks; ++chunk) {
     const double elements = shard_of(costs.elements[chunk * layout.pipeline + q], layout);
     (chunk == 0 ? update.first : update.later) +=
-        overhead_of(machine) + whole * optimizer_seconds(machine, elements, step.dtype, step.optimizer.moment_dtype);
+        overhead_of(machine) + whole * stage_update_seconds(step, costs.elements[chunk * layout.pipeline + q], machine);
     update.held += elements;
   }
   return update;
@@ -755,9 +760,7 @@ StepEndSeconds split_end(Parts& parts, const Step& step, const StageCosts& costs
   end.optimizer = whole * machine.constants.fixed;
   for (int stage = 0; stage < use.placement.stages(); ++stage)
     if (use.placement.rank[stage] == q)
-      end.optimizer +=
-          overhead_of(machine) + whole * optimizer_seconds(machine, shard_of(costs.elements[stage], layout), step.dtype,
-                                                           step.optimizer.moment_dtype);
+      end.optimizer += overhead_of(machine) + whole * stage_update_seconds(step, costs.elements[stage], machine);
   if (reduces) end.data = exposed_reduction(parts, step, costs, q, Pass::weight_grad);
   return end;
 }

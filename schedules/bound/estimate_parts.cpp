@@ -71,8 +71,9 @@ StepEstimator::Parts::Parts(Step given, const Cluster& on)
 
 StepEstimator::Parts::ShapeKey StepEstimator::Parts::shape_key(const Step& step, int group) {
   const Layout& l = step.layout;
+  const NarrowHabits habits = step.narrow == NarrowRecipe::none ? NarrowHabits{} : narrow_habits(step);
   return {l.tensor,       l.sequence_parallel,         l.context, l.expert, l.expert_tensor, step.micro_batch,
-          step.recompute, step.levers.recomputed.bits, group};
+          step.recompute, step.levers.recomputed.bits, habits,    group};
 }
 
 const std::vector<BlockPrice>& StepEstimator::Parts::prices_of(const Step& step, int group) {
@@ -200,10 +201,13 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
       if (l.data * l.context == 1) continue;
       // Experts of ranks of their own: left out.
       const auto dense = static_cast<double>(l.zero >= 3 ? elements[run].dense : elements[run].trained());
+      const bool has_linears = l.zero >= 3 || step.levers.lora.rank == 0;
+      const double linears = has_linears ? static_cast<double>(elements[run].linears) : 0;
       const double gradients = static_cast<double>(elements[run].trained()) * bytes_of(base.gradient_dtype);
       of.all_reduce = data_seconds(WorkKind::grad_reduce, Collective::all_reduce, gradients);
       of.reduce_scatter = data_seconds(WorkKind::grad_reduce, Collective::reduce_scatter, gradients);
-      of.gather = data_seconds(WorkKind::parameter_gather, Collective::all_gather, dense * bytes_of(base.dtype));
+      of.gather =
+          data_seconds(WorkKind::parameter_gather, Collective::all_gather, gathered_bytes(step, dense, linears));
     }
   }
   for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -229,8 +233,8 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
       host_forward += count * one.host_forward_s;
       host_backward += count * one.host_backward_s;
       kept += count * one.kept_bytes;
-      held += {count * elements[run].dense, count * elements[run].experts, 0, count * elements[run].frozen,
-               count * elements[run].frozen_experts};
+      held += {count * elements[run].dense, count * elements[run].experts, count * elements[run].linears,
+               count * elements[run].frozen, count * elements[run].frozen_experts};
     }
     const int last = has_blocks ? stages[s].back().run : 0;
     c.early_s.push_back(has_blocks ? price[last].again_s + c.messages[wires.alike[q]][last].again : 0);

@@ -70,7 +70,7 @@ struct StepEstimator::Parts {
   std::map<int, double> norm_sums;                     // by ranks
   std::unique_ptr<StepEstimator> without_degradation;  // for the cluster without degradation, where that differs
 
-  using ShapeKey = std::tuple<int, bool, int, int, int, std::int64_t, Recompute, std::uint8_t, int>;
+  using ShapeKey = std::tuple<int, bool, int, int, int, std::int64_t, Recompute, std::uint8_t, NarrowHabits, int>;
   static ShapeKey shape_key(const Step& step, int machine_group);
   std::map<ShapeKey, std::vector<BlockPrice>> prices;
   std::map<std::tuple<int, int, int, int, int, int>, Wiring> wirings;

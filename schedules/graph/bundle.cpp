@@ -12,7 +12,7 @@ namespace slipway::schedules {
 namespace {
 
 constexpr std::string_view magic = "slipway-bundle";
-constexpr int version = 18;
+constexpr int version = 19;
 
 void fields(auto& a, Is<BlockRun> auto& run) {
   auto& b = run.block;
@@ -43,7 +43,7 @@ void fields(auto& a, Is<Optimizer> auto& o) {
   a.line("optimizer");
   auto& rate = o.lr_schedule;
   a(o.name, o.refresh_steps, o.damping, o.lr, rate.warmup_samples, rate.decay, rate.decay_samples, rate.least, o.beta1,
-    o.beta2, o.epsilon, o.weight_decay, o.router_bias_speed, o.moment_dtype);
+    o.beta2, o.epsilon, o.weight_decay, o.router_bias_speed, o.moment_dtype, o.offload_fraction);
 }
 
 // Without `actions`: the tasks are in their order.
@@ -57,8 +57,10 @@ void fields(auto& a, Is<Step> auto& s) {
   a(s.schedule, s.slices, s.group, s.micro_batch, s.global_batch, s.dtype, s.gradient_dtype, s.recompute, s.kernels,
     s.clip_norm, s.worker_norms, s.fill, s.evaluation_micro_batches, s.overlap_grad_reduce, s.overlap_param_gather,
     s.overlap_tensor, s.routing.skew, s.routing.seed, s.routing.balancing_loss, s.routing.capacity,
-    s.blocking_transfers, s.narrow, s.levers.recomputed.bits, s.levers.graphs.bits, s.levers.offloaded.bits,
-    s.levers.offloaded_layers, s.levers.lora.rank, s.levers.lora.modules.bits);
+    s.blocking_transfers, s.delay_weight_grads, s.narrow, s.narrow_habits.one_copy, s.narrow_habits.casts_each_pass,
+    s.narrow_habits.gathers_inputs, s.narrow_habits.gathers_weights, s.narrow_habits.dispatches,
+    s.levers.recomputed.bits, s.levers.graphs.bits, s.levers.offloaded.bits, s.levers.offloaded_layers,
+    s.levers.lora.rank, s.levers.lora.modules.bits);
 }
 
 void fields(auto& a, Is<Run> auto& run) {

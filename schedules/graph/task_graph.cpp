@@ -94,7 +94,7 @@ std::string kind_of(const TaskGraph& graph, TaskId id) {
     case TaskKind::transfer:
       return "transfer";
     case TaskKind::collective:
-      if (work.kind == WorkKind::host_copy) return work.pass == Pass::forward ? "offload" : "reload";
+      if (work.kind == WorkKind::host_copy) return graph.communicator(id).name == "to_host" ? "offload" : "reload";
       return name_of(work.collective);
     case TaskKind::optimizer:
       return "optimizer";

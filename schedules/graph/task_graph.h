@@ -77,7 +77,8 @@ enum class WorkKind : std::uint8_t {
   precondition,      // K-FAC: gradients of `stage`'s Linears times the inverses of their factors
   bubble_work,       // Work::bubble_work names its kind, or the collective of one
   parameter_gather,  // all-gather of `block`'s parameters (ZeRO 1, 2: after the step; ZeRO 3: before use)
-  host_copy,         // what a segment keeps, to the host's memory (pass forward) or back (backward)
+  host_copy,         // to the host's memory or back: what a segment keeps (passes forward, backward); gradients of
+                     // `stage` to optimizer states there, and weights back (pass none)
 };
 
 struct Work {

@@ -18,10 +18,11 @@ namespace slipway::schedules {
 namespace {
 
 // Bytes per parameter: bf16 and fp16 weights keep an fp32 master copy beside Adam's two moments (12 bytes, Fujii 2024);
-// with moments of 2 bytes 8. Wider weights are their own master.
+// with moments of 2 bytes 8. Wider weights are their own master. What is in the host's memory does not count.
 double optimizer_bytes_per_parameter(const Step& step) {
   const double moments = 2.0 * bytes_of(step.optimizer.moment_dtype);
-  return bytes_of(step.dtype) == 2 ? 4.0 + moments : 2.0 * bytes_of(step.dtype);
+  const double on_device = 1 - step.optimizer.offload_fraction;
+  return on_device * (bytes_of(step.dtype) == 2 ? 4.0 + moments : 2.0 * bytes_of(step.dtype));
 }
 
 void set_static_bytes(const Step& step, TaskGraph& graph) {
@@ -132,12 +133,14 @@ TaskId LoweringState::add_collective(int communicator, int work, int micro_batch
 
 namespace {
 
-// `linears` of the elements have copies in the narrow format, by rows and by columns, beside those in the dtype.
+// `linears` of the elements have copies in the narrow format, beside those in the dtype or in their place.
 StaticBytes static_bytes(double elements, double trained, double linears, double shards, const Step& step) {
   const int zero = step.layout.zero;
   const auto narrow = format_of(step.narrow);
-  const double copies = narrow ? 2 * weight_bytes(*narrow) * linears : 0;
-  return {(elements * bytes_of(step.dtype) + copies) / (zero >= 3 ? shards : 1),
+  const NarrowHabits habits = narrow_habits(step);
+  const double copies = narrow ? copies_of(step.narrow, habits) * weight_bytes(*narrow) * linears : 0;
+  const double wide = narrow && habits.gathers_weights ? elements - linears : elements;
+  return {(wide * bytes_of(step.dtype) + copies) / (zero >= 3 ? shards : 1),
           trained * bytes_of(step.gradient_dtype) / (zero >= 2 ? shards : 1),
           trained * optimizer_bytes_per_parameter(step) / (zero >= 1 ? shards : 1)};
 }

@@ -95,6 +95,12 @@ struct LoweringState {
     const BlockElements elements = elements_of_block(step, block_of(bucket), shares_table);
     return static_cast<double>(is_experts(bucket) ? elements.experts : elements.dense);
   }
+  // Of the parameters of a bucket that are gathered, those of Linears in layers. Frozen ones are with ZeRO 3 alone.
+  double gathered_linears_of(int bucket) const {
+    if (step.levers.lora.rank > 0 && step.layout.zero < 3) return 0;
+    const BlockElements elements = elements_of_block(step, block_of(bucket), shares_table);
+    return static_cast<double>(is_experts(bucket) ? elements.experts : elements.linears);
+  }
   double gradient_bytes() const { return bytes_of(graph.step.gradient_dtype); }
   // Ranks that hold the same weights: data × context × copies in the pipeline. Those that hold a bucket's.
   double data_degree() const {

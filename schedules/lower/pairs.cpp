@@ -22,6 +22,24 @@ void interleave(const TaskGraph& graph, Placed::iterator first, Placed::iterator
   }
 }
 
+// [first, middle) has input gradients, [middle, last) their weight gradients, both from the last segment to the first.
+// Puts each weight gradient behind its input gradient, and in the same action.
+void put_weights_behind(const TaskGraph& graph, Placed::iterator first, Placed::iterator middle,
+                        Placed::iterator last) {
+  Placed merged;
+  auto weight = middle;
+  const auto belongs = [&](const auto& placed) {
+    const Work& work = graph.work(placed.second);
+    return work.pass == Pass::input_grad && work.first_op == graph.work(weight->second).first_op;
+  };
+  for (auto at = first; at != middle; ++at) {
+    merged.push_back(*at);
+    if (weight != last && belongs(*at)) merged.emplace_back(at->first, (weight++)->second);
+  }
+  for (; weight != last; ++weight) merged.emplace_back(first->first, weight->second);
+  std::copy(merged.begin(), merged.end(), first);
+}
+
 }  // namespace
 
 void interleave_pairs(LoweringState& state) {
@@ -34,7 +52,13 @@ void interleave_pairs(LoweringState& state) {
     for (auto first = list.begin(); first != list.end();) {
       const auto last = std::find_if(first, list.end(), [&](const auto& each) { return each.first != first->first; });
       if (actions[first->first].with_next) interleave(state.graph, first, last);
-      first = last;
+      const bool is_delayed =
+          state.step.delay_weight_grads && last != list.end() && actions[last->first].pass == Pass::weight_grad;
+      const auto next =
+          is_delayed ? std::find_if(last, list.end(), [&](const auto& each) { return each.first != last->first; })
+                     : last;
+      if (is_delayed) put_weights_behind(state.graph, first, last, next);
+      first = next;
     }
   });
 }

@@ -8,6 +8,14 @@
 // Only the order of the compute lane changes; what each segment needs stays. Of n and k segments those of the longer list
 // are spread evenly over those of the shorter one, the forward's first where both would be at the same place. Without
 // messages inside the actions each is one segment, and a pair is a forward followed by its backward.
+//
+// With Step::delay_weight_grads every weight gradient of a segment, W, follows its input gradient, I, so that the message
+// of I has W to hide behind too (--delay-wgrad-compute of Megatron-Core; order: NVIDIA/Megatron-LM
+// megatron/core/models/common/model_chunk_schedule_plan.py):
+//
+//   F.attn  I.mlp  W.mlp  F.mlp  I.attn  W.attn
+//        a2a   a2a          a2a
+//
 // DeepSeek-AI 2024 (DualPipe, section 3.2.1) and Megatron-Core's overlap_moe_expert_parallel_comm order layers so.
 // Guarded by tests/schedules/pairs_test.cpp and, executed, tests/exec/execute_pairs_test.cpp.
 #pragma once

@@ -184,7 +184,8 @@ void ActionLowering::message(int at_op, Pass pass, Collective kind, BufferKind r
   work.collective = kind;
   work.wire = op.wire;
   work.dtype = op.dtype;
-  work.bytes = op.message_bytes;
+  work.bytes =
+      op.message_bytes * (pass == Pass::backward || pass == Pass::input_grad ? op.backward_sent : op.forward_sent);
   work.suffix = "." + block_name(state_.blocks, op.block) + "." + op.part;
   const int id = state_.builder.work(work), pipeline = state_.pipeline_rank(action_.stage);
   std::vector<BufferId> inputs, outputs;
@@ -436,7 +437,7 @@ void ActionLowering::gather_again(int i) {
   work.collective = op.forward;
   work.wire = op.wire;
   work.dtype = op.dtype;
-  work.bytes = op.message_bytes;
+  work.bytes = op.message_bytes * op.forward_sent;
   work.suffix = "." + block_name(state_.blocks, op.block) + "." + op.part + "_again";
   const int id = state_.builder.work(work), pipeline = state_.pipeline_rank(action_.stage);
   again_.assign(members_, no_buffer);

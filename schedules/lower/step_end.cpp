@@ -102,6 +102,10 @@ class StepEnd {
   void while_it_runs(TaskId task, int rank, double bytes);
   void reduce_global_norm();
   void step(int stage);
+  // With optimizer states in the host's memory: gradients go there before the update, and weights come back.
+  BufferId copy_gradients(int stage, int rank, std::span<const BufferId> gradients);
+  void copy_weights(int stage, int rank);
+  Work host_work(int stage, Dtype dtype, const char* suffix) const;
   void gather_parameters(int part);
   // The work that made a bucket; segment for passes.
   WorkKind maker_of(BufferId bucket) const {
@@ -187,7 +191,8 @@ Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int bucke
     work.collective = Collective::reduce_scatter;
     tail = ".rs_grad";
   }
-  work.bytes = elements * bytes_of(work.dtype);
+  work.bytes = kind == WorkKind::parameter_gather ? gathered_bytes(step, elements, state.gathered_linears_of(bucket))
+                                                  : elements * bytes_of(work.dtype);
   work.suffix = "." + block_name(state.blocks, block) + (work.experts ? ".experts" : "") + tail;
   return work;
 }
@@ -343,14 +348,52 @@ void StepEnd::step(int stage) {
       outputs.push_back(updated_[key(r, bucket)]);
     }
     if (joins_all_ranks(state_.step)) inputs.push_back(scalars_[r]);
+    if (state_.step.optimizer.offload_fraction > 0) inputs.push_back(copy_gradients(stage, r, inputs));
     const TaskId task = state_.builder.task({TaskKind::optimizer, r, none, id, none, 0}, inputs, outputs);
     place(r, task);
+    if (state_.step.optimizer.offload_fraction > 0) copy_weights(stage, r);
     for (const TaskId gather : state_.weight_gathers[r]) {
       if (state_.graph.work(gather).stage == stage) {
         state_.graph.carried.emplace_back(task, gather);
       }
     }
   }
+}
+
+// One rank, with its lanes. The next step waits for the weights, or for their gather:
+//
+//   compute     … │ grad_norm │                   │ opt │               │ 0F0 of the next step
+//   to_host                   │ 0.opt.gradients │
+//   from_host                                           │ 0.opt.weights │
+
+Work StepEnd::host_work(int stage, Dtype dtype, const char* suffix) const {
+  Work work;
+  work.kind = WorkKind::host_copy;
+  work.stage = stage;
+  work.dtype = dtype;
+  work.bytes = state_.step.optimizer.offload_fraction * shard_elements(range(stage)) * bytes_of(dtype);
+  work.suffix = suffix;
+  return work;
+}
+
+BufferId StepEnd::copy_gradients(int stage, int rank, std::span<const BufferId> gradients) {
+  const int id = state_.builder.work(host_work(stage, state_.step.gradient_dtype, ".opt.gradients"));
+  const BufferId on_host = state_.builder.buffer(BufferKind::bucket, 0, rank, 0);
+  state_.add_collective(state_.groups.host_lane(rank, true), id, none, 0, gradients, std::span(&on_host, 1));
+  return on_host;
+}
+
+void StepEnd::copy_weights(int stage, int rank) {
+  const int id = state_.builder.work(host_work(stage, state_.step.dtype, ".opt.weights"));
+  std::vector<BufferId> inputs, outputs;
+  for (const int bucket : state_.buckets_of(range(stage))) {
+    BufferId& updated = updated_[key(rank, bucket)];
+    inputs.push_back(updated);
+    updated = state_.builder.buffer(BufferKind::parameter, 0, rank, 0);
+    outputs.push_back(updated);
+  }
+  const TaskId copy = state_.add_collective(state_.groups.host_lane(rank, false), id, none, 0, inputs, outputs);
+  state_.graph.carried.emplace_back(copy, state_.placed[rank].front().second);
 }
 
 void StepEnd::gather_parameters(int part) {

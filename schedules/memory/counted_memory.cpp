@@ -157,23 +157,31 @@ BlockElements elements_of(const Stages& stages, int pipeline) {
 // Elements of the two largest blocks that follow each other in a rank's backward passes; the last is followed by the
 // next micro-batch's first. So many are gathered at a time (ZeRO 3), or keep an unreduced gradient (ZeRO 2, 3), as the
 // lowering allows it (schedules/lower/passes.cpp).
-double elements_of_two_blocks(const Stages& stages, int pipeline, bool trained) {
+double most_of_two(const std::vector<double>& each) {
+  double most = each.size() == 1 ? each[0] : 0;
+  for (std::size_t i = 0; i < each.size() && each.size() > 1; ++i)
+    most = std::max(most, each[i] + each[(i + 1) % each.size()]);
+  return most;
+}
+double trained_of_two_blocks(const Stages& stages, int pipeline) {
   std::vector<double> elements;
   for (const BlockElements& each : block_elements(stages, pipeline))
-    elements.push_back(static_cast<double>(trained ? each.trained() + each.trained_experts() : each.sum()));
-  double most = elements.size() == 1 ? elements[0] : 0;
-  for (std::size_t i = 0; i < elements.size() && elements.size() > 1; ++i)
-    most = std::max(most, elements[i] + elements[(i + 1) % elements.size()]);
-  return most;
+    elements.push_back(static_cast<double>(each.trained() + each.trained_experts()));
+  return most_of_two(elements);
+}
+double bytes_of_two_gathers(const Stages& stages, int pipeline) {
+  std::vector<double> bytes;
+  for (const BlockElements& each : block_elements(stages, pipeline))
+    bytes.push_back(
+        gathered_bytes(stages.step, static_cast<double>(each.sum()), static_cast<double>(each.linears + each.experts)));
+  return most_of_two(bytes);
 }
 
 void add_sharded(const Stages& stages, int pipeline, MemoryParts& parts) {
   const Layout& layout = stages.step.layout;
   if (layout.zero < 2 || layout.data * layout.context == 1) return;
-  parts[MemoryPart::gradient_buckets] =
-      elements_of_two_blocks(stages, pipeline, true) * bytes_of(stages.step.gradient_dtype);
-  if (layout.zero == 3)
-    parts[MemoryPart::gathered_weights] = elements_of_two_blocks(stages, pipeline, false) * bytes_of(stages.step.dtype);
+  parts[MemoryPart::gradient_buckets] = trained_of_two_blocks(stages, pipeline) * bytes_of(stages.step.gradient_dtype);
+  if (layout.zero == 3) parts[MemoryPart::gathered_weights] = bytes_of_two_gathers(stages, pipeline);
 }
 
 // A tied head's table is another copy where the embedding is elsewhere.

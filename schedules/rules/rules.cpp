@@ -226,6 +226,29 @@ void adapters_are_trained_by_adamw(const Step& step, Findings& found) {
     });
 }
 
+void offloaded_states_are_those_of_adamw(const Step& step, Findings& found) {
+  if (step.optimizer.offload_fraction == 0 || step.optimizer.name == "adamw") return;
+  found.refuse("run.optimizer.offload_fraction", [&] {
+    return Text{step.optimizer.name + " is not computed on hosts", "0",
+                "leave it out, or set run.optimizer.name to adamw"};
+  });
+}
+
+void offloaded_states_have_a_host(const Step& step, const Cluster& cluster, Findings& found) {
+  if (step.optimizer.offload_fraction == 0) return;
+  for (const NodeGroup& group : cluster.groups) {
+    const Machine& machine = group.machine;
+    const bool has_link = machine.host_to_device.bandwidth > 0 && machine.device_to_host.bandwidth > 0;
+    if (has_link && machine.host_memory_bandwidth > 0) continue;
+    found.refuse("run.optimizer.offload_fraction", [&] {
+      const std::string lacks = has_link ? "host_memory_bandwidth" : "host_to_device and device_to_host bandwidth";
+      return Text{"the profile of " + machine.name + " has no " + lacks, "0",
+                  "add it with its source to a profile of your own (slipway list machine-keys), or leave it out"};
+    });
+    return;
+  }
+}
+
 void narrow_moments_stand_beside_a_copy(const Step& step, Findings& found) {
   if (step.optimizer.moment_dtype == Dtype::float32) return;
   if (bytes_of(step.dtype) == 2 && !uses_kfac(step)) return;
@@ -736,6 +759,28 @@ void machines_compute_in_the_dtype(const Step& step, const Cluster& cluster, Fin
   });
 }
 
+void weight_gradients_are_delayed_in_pairs(const Step& step, Findings& found) {
+  if (!step.delay_weight_grads || (step.schedule == "1f1b-merged" && step.actions == nullptr)) return;
+  found.refuse("schedule.delay_wgrad", [&] {
+    return Text{step.actions != nullptr ? "the order of schedule.csv has its own weight gradients"
+                                        : "the schedule " + step.schedule + " has no pairs to delay them in",
+                "false", "set schedule.name to 1f1b-merged, or leave schedule.delay_wgrad out"};
+  });
+}
+
+void narrow_tokens_are_those_of_narrow_products(const Step& step, Findings& found) {
+  if (!step.narrow_habits.dispatches) return;
+  const bool gathers = step.layout.dispatcher == Dispatcher::allgather && dispatches_tokens(step);
+  if (step.narrow != NarrowRecipe::none && !gathers) return;
+  found.refuse("run.fp8_dispatch", [&] {
+    if (gathers)
+      return Text{"layout.dispatcher allgather sends tokens in run.dtype", "false",
+                  "choose the dispatcher alltoall, deepep or hybridep, or leave run.fp8_dispatch out"};
+    return Text{"products in run.dtype take no tokens of 8 bits", "false",
+                "set run.fp8, or leave run.fp8_dispatch out"};
+  });
+}
+
 // Profiles of one's own may state peaks of the dtype alone.
 void machines_compute_in_the_narrow_format(const Step& step, const Cluster& cluster, Findings& found) {
   const auto narrow = format_of(step.narrow);
@@ -855,7 +900,12 @@ const std::vector<Rule>& book() {
       {{"layout.placement"}, nullptr, placement_names_every_node},
       {{tensor, context, pipeline, data}, nullptr, ranks_fill_the_cluster},
       {{dtype}, nullptr, machines_compute_in_the_dtype},
+      {{name, "schedule.csv", "schedule.delay_wgrad"}, weight_gradients_are_delayed_in_pairs},
+      {{optimizer, "run.optimizer.offload_fraction"}, offloaded_states_are_those_of_adamw},
+      {{"run.optimizer.offload_fraction"}, nullptr, offloaded_states_have_a_host},
       {{"run.fp8"}, nullptr, machines_compute_in_the_narrow_format},
+      {{model, "run.fp8_dispatch", "run.fp8", "layout.dispatcher", tensor, expert_key, expert_tensor_key},
+       narrow_tokens_are_those_of_narrow_products},
       {{model, optimizer}, kfac_has_no_experts},
       {{model, optimizer}, kfac_knows_the_projections},
       {{model, context, "layout.context_exchange"}, windows_see_gathered_keys},

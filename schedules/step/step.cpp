@@ -11,6 +11,7 @@ WorkShape work_shape(const Step& step) {
           .kernels = step.kernels,
           .dtype = step.dtype,
           .narrow = step.narrow,
+          .habits = narrow_habits(step),
           .recompute_attention =
               step.recompute == Recompute::selective || step.levers.recomputed.has(RecomputedModule::core_attn),
           .routing = step.routing,
@@ -22,6 +23,23 @@ BlockElements elements_of_block(const Step& step, int block, bool shares_table) 
   BlockElements elements = block_shard_elements(step.model, block, cut, shares_table);
   if (step.levers.lora.rank > 0) add_adapters(elements, blocks_of(step.model)[block], cut, step.levers.lora);
   return elements;
+}
+
+NarrowHabits narrow_habits(const Step& step) {
+  NarrowHabits habits = step.narrow_habits;
+  habits.gathers_weights = habits.gathers_weights && step.layout.zero >= 1;
+  habits.casts_each_pass = habits.casts_each_pass || step.layout.zero >= 3;
+  return habits;
+}
+
+double gathered_bytes(const Step& step, double elements, double linears) {
+  return (elements - linears) * bytes_of(step.dtype) +
+         linears * message_bytes(step.narrow, narrow_habits(step), NarrowMessage::weights, step.dtype);
+}
+
+double weight_cast_bytes(const Step& step, const BlockElements& held) {
+  return cast_bytes_of_step(step.narrow, narrow_habits(step), step.dtype) *
+         static_cast<double>(held.linears + held.experts);
 }
 
 int micro_batches_of(const Step& step) {
@@ -44,12 +62,33 @@ ScheduleShape schedule_shape(const Step& step) {
           step.slices,          schedule_of(step).copies, step.group};
 }
 
+namespace {
+
+// Each backward becomes an input gradient, and a weight gradient behind it.
+ActionLists with_split_backwards(const ActionLists& lists) {
+  ActionLists split(lists.size());
+  for (std::size_t row = 0; row < lists.size(); ++row) {
+    for (Action action : lists[row]) {
+      const bool is_backward = action.pass == Pass::backward;
+      if (is_backward) action.pass = Pass::input_grad;
+      split[row].push_back(action);
+      if (!is_backward) continue;
+      action.pass = Pass::weight_grad, action.with_next = false;
+      split[row].push_back(action);
+    }
+  }
+  return split;
+}
+
+}  // namespace
+
 ActionLists action_lists(const Step& step) {
   if (step.actions != nullptr) return *step.actions;
   const ScheduleShape shape = schedule_shape(step);
   const Schedule& schedule = schedule_of(step);
   if (const auto reason = schedule.refuse(shape)) throw std::invalid_argument(reason->problem + "; " + reason->remedy);
-  return schedule.actions(shape);
+  ActionLists lists = schedule.actions(shape);
+  return step.delay_weight_grads ? with_split_backwards(lists) : lists;
 }
 
 bool uses_kfac(const Step& step) { return step.optimizer.name == "kfac"; }

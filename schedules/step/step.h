@@ -43,6 +43,7 @@ struct Optimizer {
   int refresh_steps = 1;                  // kfac without bubble work: steps between two refreshes
   double damping = 1e-3;                  // kfac: γ (exec/rank/kfac.h)
   Dtype moment_dtype = Dtype::float32;    // of adamw's moments, where weights have fewer bytes than float32
+  double offload_fraction = 0;            // of adamw's states and updates, those in the host's memory and on its cores
   double router_bias_speed = 0;           // γ of DeepSeek-V3, section 2.1.2: how far a router's bias moves in a step
 };
 
@@ -67,6 +68,7 @@ struct Step {
   Dtype dtype = Dtype::bfloat16;
   Dtype gradient_dtype = Dtype::float32;
   NarrowRecipe narrow = NarrowRecipe::none;  // of the products of layers
+  NarrowHabits narrow_habits = {};           // narrow_habits(step) has what of them holds for a layout
   Recompute recompute = Recompute::none;
   Kernels kernels = Kernels::flash2_rmsnorm;
 
@@ -87,8 +89,11 @@ struct Step {
   // Gathers and scatters of sequence parallelism are cut into as many pieces as there are tensor ranks, and each piece
   // is sent while the product works on another (schedules/time/overlap.h). Only priced.
   bool overlap_tensor = false;
-  Routing routing = {};             // of tokens to experts
-  Levers levers = {};               // modules recomputed or launched by graphs; LoRA
+  Routing routing = {};  // of tokens to experts
+  Levers levers = {};    // modules recomputed or launched by graphs; LoRA
+  // Of a schedule in pairs: backwards are split, and a segment's weight gradient runs behind its input gradient while
+  // the message of that is on its way (schedules/lower/pairs.h).
+  bool delay_weight_grads = false;
   bool blocking_transfers = false;  // a rank goes on only after its message to another stage is sent
 };
 
@@ -96,6 +101,12 @@ struct Step {
 WorkShape work_shape(const Step& step);
 // Elements of a block on one rank, and which of them are frozen. `shares_table`: parameters.h.
 BlockElements elements_of_block(const Step& step, int block, bool shares_table = false);
+// Habits with narrow formats under this layout: weights are gathered with ZeRO alone, and ZeRO 3 keeps no cast.
+NarrowHabits narrow_habits(const Step& step);
+// Bytes of a gather of `elements` parameters, of which `linears` are those of Linears in layers.
+double gathered_bytes(const Step& step, double elements, double linears);
+// Memory traffic of the casts of weights that a rank makes once a step, of what it holds.
+double weight_cast_bytes(const Step& step, const BlockElements& held);
 // Micro-batches per pipeline and step. Throws std::invalid_argument when the batch does not divide.
 int micro_batches_of(const Step& step);
 // The named schedule. Throws std::invalid_argument when there is none of that name.

@@ -69,6 +69,15 @@ bool is_first_of_its_rank(const TaskGraph& graph, std::int32_t stage) {
   return false;
 }
 
+BlockElements elements_of_stage(const TaskGraph& graph, int stage) {
+  const bool one_table = shares_table(graph.step.model, graph.step.layout, graph.placement);
+  BlockElements held;
+  if (graph.step.narrow == NarrowRecipe::none) return held;
+  for (int block = graph.stages[stage].first; block < graph.stages[stage].last; ++block)
+    held += elements_of_block(graph.step, block, one_table);
+  return held;
+}
+
 double seconds_by_the_others(const TaskGraph& graph, const Work& work, const Machine& machine) {
   if (work.kind == WorkKind::precondition) return machine.task_overhead + precondition_seconds(graph, work, machine);
   if (!machine.blocks.empty()) return table_seconds(graph, work, machine.blocks);
@@ -76,8 +85,8 @@ double seconds_by_the_others(const TaskGraph& graph, const Work& work, const Mac
     case WorkKind::segment:
       return machine.task_overhead + operators_seconds(machine, graph.operators_run_by(work), direction_of(work.pass));
     case WorkKind::optimizer_step:
-      return machine.task_overhead +
-             optimizer_seconds(machine, work.elements, work.dtype, graph.step.optimizer.moment_dtype) +
+      return machine.task_overhead + update_seconds(graph.step.optimizer, work.elements, work.dtype, machine) +
+             cast_seconds(machine, weight_cast_bytes(graph.step, elements_of_stage(graph, work.stage))) +
              (is_first_of_its_rank(graph, work.stage) ? machine.constants.fixed : 0);
     case WorkKind::worker_norm:
     case WorkKind::grad_norm:
@@ -92,6 +101,12 @@ double seconds_by_the_others(const TaskGraph& graph, const Work& work, const Mac
 double whole_of(const LinkPath& path) { return path.measured == nullptr ? 1 : path.measured->constants.whole; }
 
 }  // namespace
+
+double update_seconds(const Optimizer& optimizer, double elements, Dtype dtype, const Machine& machine) {
+  const double on_host = optimizer.offload_fraction * elements;
+  return optimizer_seconds(machine, elements - on_host, dtype, optimizer.moment_dtype) +
+         host_update_seconds(machine, on_host, dtype, optimizer.moment_dtype);
+}
 
 double compute_seconds(const TaskGraph& graph, const Work& work, const Machine& machine) {
   return machine.constants.whole * seconds_by_the_others(graph, work, machine);
@@ -169,7 +184,7 @@ int messages_for(const Work& work, const LinkPath& path) {
 
 // A reduction runs behind the task after the one that made its gradient; a gather behind the task before the one that
 // needs its weights. Where that task itself waits for the message, nothing runs. An all-to-all of experts runs behind the
-// task after the one that made its tokens, if that is of another micro-batch, as in a pair.
+// task after the one that made its tokens, if that is of another micro-batch, as in a pair, or a weight gradient.
 std::vector<Beside> messages_beside(const TaskGraph& graph) {
   std::vector<Beside> pairs;
   const std::vector<std::uint32_t> place = places_of(graph);
@@ -185,7 +200,8 @@ std::vector<Beside> messages_beside(const TaskGraph& graph) {
       const auto list = graph.compute_order[graph.tasks[maker].rank];
       if (place[maker] + 1 >= list.size()) continue;
       const TaskId next = list[place[maker] + 1];
-      const bool counts = !tokens || graph.tasks[next].micro_batch != graph.tasks[maker].micro_batch;
+      const bool counts = !tokens || graph.tasks[next].micro_batch != graph.tasks[maker].micro_batch ||
+                          graph.work(next).pass == Pass::weight_grad;
       if (runs_passes(graph, maker) && runs_passes(graph, next) && !waits(next) && counts)
         pairs.push_back({next, message});
       found = found || runs_passes(graph, maker);

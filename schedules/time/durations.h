@@ -9,6 +9,9 @@
 
 namespace slipway::schedules {
 
+// Seconds of the update of `elements` parameters: the GPU's share and then the host's.
+double update_seconds(const Optimizer& optimizer, double elements, Dtype dtype, const Machine& machine);
+
 // Seconds of one work of a compute lane on `machine`, task_overhead included. Throws std::invalid_argument
 // when the machine cannot price an operator.
 double compute_seconds(const TaskGraph& graph, const Work& work, const Machine& machine);

@@ -59,6 +59,7 @@ TEST(BridgeTable, LeversOfARecipeAreKeys) {
   EXPECT_EQ(levers.recomputed, set_of(RecomputedModule::mlp));
   EXPECT_EQ(levers.graphs, set_of(GraphScope::attn, GraphScope::mlp));
   EXPECT_EQ(levers.lora, (Lora{16, set_of(LoraModule::qkv)}));
+  EXPECT_THAT(row.assumed, HasSubstr("adapters of rank 16 on queries, keys and values"));
   EXPECT_EQ(levers.offloaded_layers, 40);
   EXPECT_GT(price(row).step_s, 0);
 }

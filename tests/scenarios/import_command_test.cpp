@@ -237,6 +237,10 @@ TEST_P(ImportedAgain, IsTheStepThatWasEmitted) {
   EXPECT_EQ(order(again), order(planned));
   EXPECT_EQ(again.levers, planned.levers);
   EXPECT_EQ(again.optimizer.moment_dtype, planned.optimizer.moment_dtype);
+  EXPECT_EQ(again.optimizer.offload_fraction, planned.optimizer.offload_fraction);
+  EXPECT_EQ(again.narrow, planned.narrow);
+  EXPECT_EQ(again.narrow_habits, planned.narrow_habits);
+  EXPECT_EQ(again.delay_weight_grads, planned.delay_weight_grads);
   const auto rate = [](const Optimizer& o) {
     return std::tuple(o.lr, o.beta1, o.beta2, o.epsilon, o.weight_decay, o.lr_schedule.decay, o.lr_schedule.least,
                       o.lr_schedule.warmup_samples);
@@ -276,6 +280,13 @@ INSTANTIATE_TEST_SUITE_P(
             "llama-8b-64xh100.yaml",
             with_training({"layout.tensor=2", "layout.data=8", "layout.replicate=2", "schedule.cuda_graphs=[full]"}),
             Trainer::megatron},
+        RoundTrip{"llama-8b-64xh100.yaml",
+                  with_training({"run.fp8=delayed", "run.fp8_param_gather=true", "run.optimizer.offload_fraction=0.5"}),
+                  Trainer::megatron},
+        RoundTrip{"mixtral-8x7b-64xh100.yaml",
+                  with_training({"layout.expert=4", "layout.expert_tensor=1", "layout.chunks=2",
+                                 "schedule.name=1f1b-merged", "schedule.delay_wgrad=true"}),
+                  Trainer::megatron},
         RoundTrip{"gpt3-175b-1024xa100.yaml", with_training({}), Trainer::megatron},
         RoundTrip{"llama-8b-64xh100.yaml", with_training({"layout.zero=2"}), Trainer::torchtitan},
         RoundTrip{"llama-8b-64xh100.yaml",

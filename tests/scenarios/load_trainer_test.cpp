@@ -63,6 +63,8 @@ TEST(LoadTrainer, FactsOfSomeTrainersAreWhatTheirCodeDoes) {
   EXPECT_FALSE(built_in_trainer("deepspeed")->facts.overlaps_reduction);
   EXPECT_TRUE(built_in_trainer("megatron-core")->facts.ring_attention);
   EXPECT_TRUE(built_in_trainer("megatron-lm")->facts.cuts_transfers);
+  EXPECT_TRUE(built_in_trainer("megatron-bridge")->facts.gathers_narrow_weights);
+  EXPECT_FALSE(built_in_trainer("torchtitan")->facts.caches_narrow_weights);
 }
 
 TEST(LoadTrainer, TheGenericFileStatesEveryFactAndAllAreTheDefaults) {

@@ -9,6 +9,7 @@
 #include "schedules/bound/estimate.h"
 #include "schedules/check/check.h"
 #include "schedules/memory/memory_timeline.h"
+#include "schedules/rules/rules.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/metrics.h"
 #include "sim/simulate.h"
@@ -132,6 +133,40 @@ TEST(Pairs, SlowTheProductsThatRunBesideAnotherMicroBatchsTokens) {
     }
     EXPECT_EQ(beside > 0, any) << schedule;
   }
+}
+
+// Megatron-Core's order of a layer: F attention, I experts, W experts, F experts, I attention, W attention.
+TEST(Pairs, WithDelayedWeightGradientsPutEachBehindItsInputGradient) {
+  Step step = with_experts("1f1b-merged", 1, 1, 2, 4);
+  step.delay_weight_grads = true;
+  const TaskGraph graph = lowered(step);
+  EXPECT_TRUE(check_graph(graph).empty());
+  std::string passes;  // of the second pair
+  for (const std::string& label : compute_labels(graph, 0))
+    if (label.starts_with("0F2") || label.starts_with("0I1") || label.starts_with("0W1")) passes += label[1];
+  EXPECT_EQ(passes, "FIWFIWFIW");
+}
+
+// The message of an input gradient starts before the weight gradient: where messages take long, more is hidden.
+TEST(Pairs, WithDelayedWeightGradientsHideMoreOfTheirMessages) {
+  const Cluster cluster = two_nodes();
+  const auto step_s = [&](bool delayed) {
+    Step step = with_experts("1f1b-merged", 1, 1, 8, 8);
+    step.delay_weight_grads = delayed;
+    TaskGraph graph = lower(step);
+    const Durations durations = order_and_price(graph, cluster);
+    EXPECT_TRUE(check_graph(graph).empty());
+    return step_time_of(graph, simulate(graph, cluster, durations, {}).timeline);
+  };
+  EXPECT_LT(step_s(true), step_s(false));
+}
+
+TEST(Pairs, AreWhatWeightGradientsAreDelayedIn) {
+  Step step = with_experts("1f1b", 2, 1, 2, 4);
+  step.delay_weight_grads = true;
+  EXPECT_FALSE(legal(step));
+  step.schedule = "1f1b-merged";
+  EXPECT_TRUE(legal(step));
 }
 
 TEST(Pairs, WithoutMessagesInsideAreOneAfterTheOther) {
