@@ -157,10 +157,17 @@ BlockElements elements_of(const Stages& stages, int pipeline) {
 // Elements of the two largest blocks that follow each other in a rank's backward passes; the last is followed by the
 // next micro-batch's first. So many are gathered at a time (ZeRO 3), or keep an unreduced gradient (ZeRO 2, 3), as the
 // lowering allows it (schedules/lower/passes.cpp).
+// Experts that no other rank has are whole all the time.
 double elements_of_two_blocks(const Stages& stages, int pipeline, bool trained) {
+  const Layout& layout = stages.step.layout;
+  const bool dense = layout.data * layout.context > 1;
+  const bool experts = dispatches_tokens(stages.step) ? expert_data_of(layout) > 1 : dense;
   std::vector<double> elements;
-  for (const BlockElements& each : block_elements(stages, pipeline))
-    elements.push_back(static_cast<double>(trained ? each.trained() + each.trained_experts() : each.sum()));
+  for (const BlockElements& each : block_elements(stages, pipeline)) {
+    const std::int64_t of_dense = trained ? each.trained() : each.dense;
+    const std::int64_t of_experts = trained ? each.trained_experts() : each.experts;
+    elements.push_back(static_cast<double>((dense ? of_dense : 0) + (experts ? of_experts : 0)));
+  }
   double most = elements.size() == 1 ? elements[0] : 0;
   for (std::size_t i = 0; i < elements.size() && elements.size() > 1; ++i)
     most = std::max(most, elements[i] + elements[(i + 1) % elements.size()]);
@@ -169,7 +176,7 @@ double elements_of_two_blocks(const Stages& stages, int pipeline, bool trained) 
 
 void add_sharded(const Stages& stages, int pipeline, MemoryParts& parts) {
   const Layout& layout = stages.step.layout;
-  if (layout.zero < 2 || layout.data * layout.context == 1) return;
+  if (layout.zero < 2) return;
   parts[MemoryPart::gradient_buckets] =
       elements_of_two_blocks(stages, pipeline, true) * bytes_of(stages.step.gradient_dtype);
   if (layout.zero == 3)
