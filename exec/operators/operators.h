@@ -49,7 +49,8 @@ struct OperatorContext {
   int context_degree = 1;
   Routing routing = {};
   std::int64_t balanced_parts = 1;  // of a micro-batch, each balanced by itself
-  double balancing_factor = 0;  // α·E / (T²·M) of this block (experts.h), by the tensor ranks that route the same tokens
+  double balancing_factor =
+      0;  // α·E / (T²·M) of this block (experts.h), by the tensor ranks that route the same tokens
 };
 
 // Reads op.reads and writes op.writes in `wires`. Throws std::runtime_error for `communicate`.

@@ -83,7 +83,7 @@ Buckets::Bucket Buckets::make_bucket(int stage, Key key, ParameterPlacement plac
   // Under ZeRO 1 it is reduced in place; later stages give the bucket's memory away.
   const bool shards_gradient = shards_gradients(holders);
   const at::Tensor gradient = shards_gradient ? at::zeros({slice}, parameters.gradients.options())
-                                                 : parameters.gradients.narrow(0, begin, slice);
+                                              : parameters.gradients.narrow(0, begin, slice);
   const bool shards_weights = holders.slices > 1 && bundle_.graph.step.layout.zero >= 3;
   const at::Tensor weights = shards_weights ? parameters.weights.narrow(0, begin, slice).clone() : at::Tensor();
   OptimizerShard optimizer(parameters, begin, end, weights);
@@ -137,7 +137,7 @@ Message Buckets::message(const Work& work) const {
         return {nothing, nothing};
       }
       const at::Tensor summed = shards_dense_gradients() ? mine.slice_gradient.narrow(0, 0, end - mine.begin)
-                                                   : parameters.gradients.narrow(0, 0, parameters.tensor_sum);
+                                                         : parameters.gradients.narrow(0, 0, parameters.tensor_sum);
       return {summed, summed};
     }
     case WorkKind::tied_grad_reduce: {

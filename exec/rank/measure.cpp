@@ -221,8 +221,7 @@ void measure_copies(MeasureContext& c, bool pinned) {
   }
 }
 
-void measure_messages(MeasureContext& c, Transport* group, Transport* pair,
-                      const std::vector<MeasuredGroup>& ladder) {
+void measure_messages(MeasureContext& c, Transport* group, Transport* pair, const std::vector<MeasuredGroup>& ladder) {
   for (const std::int64_t bytes : message_sizes(c.device)) {
     c.together();
     if (pair) measure_transfer(c, *pair, bytes);

@@ -62,7 +62,8 @@ Message RankModel::State::bucket_message(TaskId task, int step) {
   const Work& work = graph.work(task);
   const bool of_micro_batch = graph.tasks[task].micro_batch != none;
   if (of_micro_batch && work.kind == WorkKind::grad_reduce)
-    return {slots.tensor(slots.inputs(task, BufferKind::bucket).front(), step), buckets.empty_slice(Buckets::key_of(work))};
+    return {slots.tensor(slots.inputs(task, BufferKind::bucket).front(), step),
+            buckets.empty_slice(Buckets::key_of(work))};
   if (!of_micro_batch || work.kind != WorkKind::parameter_gather) return buckets.message(work);
   std::shared_ptr<void> hold;
   Message message = buckets.gather(Buckets::key_of(work), hold);

@@ -142,8 +142,8 @@ struct RankModel::State {
   Slots slots;
   Training& training;
   Buckets& buckets;
-  Kfac* kfac;                                      // null: another optimizer
-  Evaluation* evaluation;                          // null: no evaluation in bubbles
+  Kfac* kfac;              // null: another optimizer
+  Evaluation* evaluation;  // null: no evaluation in bubbles
   // ZeRO 2, 3: whose gradients a segment puts into this buffer.
   std::unordered_map<BufferId, Buckets::Key> taken_buckets;
   // Blocks whose gradients a weight-gradient pass makes, except norms' and biases': only that pass needs their memory.

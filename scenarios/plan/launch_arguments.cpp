@@ -160,7 +160,8 @@ void megatron_experts(const Step& step, const Block& block, LaunchArguments& lau
   list.emplace_back("--moe-router-load-balancing-type " + type.value_or("aux_loss"));
   if (!type)
     launch.to_add.emplace_back(
-        "run.balancing_sequences: Megatron-LM balances one sequence, one micro-batch or those of all data ranks together");
+        "run.balancing_sequences: Megatron-LM balances one sequence, one micro-batch or those of all data ranks "
+        "together");
   if (routing.balancing_loss > 0) list.push_back("--moe-aux-loss-coeff " + text(routing.balancing_loss));
   if (step.optimizer.router_bias_speed > 0) {
     list.emplace_back("--moe-router-enable-expert-bias");

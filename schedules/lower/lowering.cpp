@@ -98,7 +98,8 @@ std::vector<int> LoweringState::buckets_of(const BlockRange& range) const {
 const StageSegments& LoweringState::stage_segments(int stage, int micro_batch) const {
   const auto s = static_cast<std::size_t>(stage);
   const bool overlaps = step.overlap_grad_reduce && data_degree() > 1 && last_micro_batch[s] == micro_batch;
-  const bool shards = shards_gradients_per_micro_batch(0) || (experts_apart && shards_gradients_per_micro_batch(experts_of(0)));
+  const bool shards =
+      shards_gradients_per_micro_batch(0) || (experts_apart && shards_gradients_per_micro_batch(experts_of(0)));
   return overlaps || shards ? by_block[s] : whole[s];
 }
 

@@ -118,9 +118,9 @@ class ActionLowering {
   std::span<const Operator> operators_;
   Passage& passage_;
   std::size_t members_;
-  WireBuffers wires_;                           // values in a forward, gradients in a backward
-  std::vector<BufferId> came_home_;             // [k] gradient of own keys and values, from the other ranks
-  std::vector<BufferId> again_;                 // [k] input of the segment at hand, gathered again; empty: none
+  WireBuffers wires_;                // values in a forward, gradients in a backward
+  std::vector<BufferId> came_home_;  // [k] gradient of own keys and values, from the other ranks
+  std::vector<BufferId> again_;      // [k] input of the segment at hand, gathered again; empty: none
   // ZeRO 2, 3: the buckets whose gradients are being made, a block and its experts; the first task of member 0.
   struct Begun {
     int bucket = none;

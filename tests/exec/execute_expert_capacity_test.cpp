@@ -20,7 +20,8 @@ std::vector<at::Tensor> groups_of(const Step& step) {
   std::vector<at::Tensor> groups;
   for (std::int64_t c = 0; c < contexts; ++c) {
     const std::int64_t piece = s / (2 * contexts);
-    const at::Tensor own = at::cat({at::arange(c * piece, (c + 1) * piece), at::arange(s - (c + 1) * piece, s - c * piece)});
+    const at::Tensor own =
+        at::cat({at::arange(c * piece, (c + 1) * piece), at::arange(s - (c + 1) * piece, s - c * piece)});
     for (const at::Tensor& part : own.chunk(dispatches_tokens(step) ? step.layout.tensor : 1)) groups.push_back(part);
   }
   return groups;
@@ -78,7 +79,8 @@ TEST(ExpertCapacity, UnderContextAndSequenceParallelismDropsWhatCodeThatDropsPer
     steps.push_back(with_capacity({.tensor = 2, .data = 2, .sequence_parallel = true}, expert, whole));
     steps.push_back(with_capacity({.tensor = 2, .context = 2, .zero = 2, .sequence_parallel = true}, expert, whole));
     steps.push_back(with_capacity({.pipeline = 2, .data = 2, .context = 2, .zero = 3}, expert, 0));
-    steps.push_back(with_capacity({.tensor = 2, .pipeline = 2, .context = 2, .sequence_parallel = true}, expert, whole, 2));
+    steps.push_back(
+        with_capacity({.tensor = 2, .pipeline = 2, .context = 2, .sequence_parallel = true}, expert, whole, 2));
   }
   steps.push_back(with_capacity({.tensor = 2, .context = 2, .sequence_parallel = true}, 2, 2));  // cut and divided
   steps.push_back(with_capacity({.data = 1, .context = 4}, 4, 0));

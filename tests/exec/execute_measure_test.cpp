@@ -36,8 +36,7 @@ TEST(Measure, TwoRanksWriteEveryKindOfMeasurement) {
       kinds.insert(parts[1]);
     }
     EXPECT_EQ(kinds, (std::set<std::string>{"gemm", "attention", "elementwise", "launch", "optimizer", "task_overhead",
-                                            "transfer", "all-reduce", "all-gather", "reduce-scatter",
-                                            "all-to-all"}));
+                                            "transfer", "all-reduce", "all-gather", "reduce-scatter", "all-to-all"}));
   }
 }
 
@@ -61,7 +60,8 @@ TEST(Measure, FourRanksExchangeRowsInGroupsOfTwoAndFour) {
   for (const std::string& of_rank : lines) {
     std::istringstream in(of_rank);
     for (const Measurement& each : read_measurements(in, "m"))
-      if (each.what == "all-to-all") exchanges.push_back(each), sizes[each.fields.at("members")].insert(each.fields.at("bytes"));
+      if (each.what == "all-to-all")
+        exchanges.push_back(each), sizes[each.fields.at("members")].insert(each.fields.at("bytes"));
   }
   EXPECT_EQ(exchanges.size(), 4U * 2 * 8);
   EXPECT_EQ(sizes["2"].size(), 8U);

@@ -77,8 +77,7 @@ inline const Trained& one_process(Step input, int run_steps = steps_of_a_run) {
   input.recompute = Recompute::none;
   const std::string key = input.model->name + std::to_string(layer_count(input.model)) +
                           std::to_string(blocks_of(input.model).back().tied) + std::to_string(input.clip_norm) + "/" +
-                          std::to_string(input.micro_batch) + "/" +
-                          std::to_string(run_steps);
+                          std::to_string(input.micro_batch) + "/" + std::to_string(run_steps);
   const std::lock_guard lock(training);  // others wait for it
   const auto [at, is_new] = known.try_emplace(key);
   if (is_new) {

@@ -42,7 +42,7 @@ class ReferenceModel {
   // al. 2022, equation 4, with the share of k choices; of each call of loss()), the choices of each expert by layer.
   double balancing = 0, capacity = 0;
   std::vector<at::Tensor> routed_together;  // positions whose tokens compete for the capacity; empty: all
-  Weights biases;  // by layer's prefix
+  Weights biases;                           // by layer's prefix
   at::Tensor take_balancing_loss() { return std::exchange(balancing_loss_, at::zeros({}, at::kDouble)); }
   Weights take_choices() { return std::exchange(choices_, {}); }
 
