@@ -19,7 +19,10 @@ std::uint64_t mix(std::uint64_t seed, std::string_view text);
 
 // Batches of training tokens. Samples are numbered globally, so any layout reads the same samples:
 //
-//   sample(step k, data rank r, micro-batch m, row j) = k·global_batch + (r·micro_batches + m)·b + j
+//   sample(step k, data rank r, micro-batch m, row j) = k·global_batch + ((⌊r/n⌋·micro_batches + m)·n + r mod n)·b + j
+//
+// n data ranks whose experts a loss balances together (else 1) have consecutive samples in a micro-batch.
+//
 //   sample i = the s + 1 tokens of window π(i), π a permutation of all windows in every epoch (token_source.h)
 //
 // Causal models predict each next token. BERT predicts the tokens under a mask. In each sample it replaces exactly

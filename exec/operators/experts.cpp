@@ -136,7 +136,10 @@ ExpertRows rows_for_experts(const at::Tensor& logits, const Block& block, const 
   if (block.score_scale != 1) weights = weights * block.score_scale;
   ExpertRows rows;
   rows.weights = weights.to(logits.scalar_type());
-  if (routing.balancing_loss > 0) rows.scores = shares_of(wide, block).to(logits.scalar_type());
+  if (routing.balancing_loss > 0) {
+    rows.scores = shares_of(wide, block).to(logits.scalar_type());
+    rows.expert = expert;
+  }
   const auto [sorted, order] = at::sort(expert.flatten(), /*stable=*/true, 0, false);
   const auto index = sorted.options();
   rows.order = order;
@@ -173,18 +176,29 @@ at::Tensor from_experts(const at::Tensor& y, const ExpertRows& rows) {
 
 namespace {
 
+// The part of each of `tokens` tokens: sequences of a part follow each other, and tokens go through all sequences first.
+at::Tensor part_of_each(std::int64_t tokens, std::int64_t samples, std::int64_t parts, const at::TensorOptions& index) {
+  return at::arange(tokens, index).remainder(samples).floor_divide(samples / parts);
+}
+
 struct BalancingGradient : torch::autograd::Function<BalancingGradient> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& branch, const at::Tensor& scores,
-                            const at::Tensor& choices, double factor) {
+                            const at::Tensor& choices, std::int64_t samples, double factor) {
     context->save_for_backward({choices});
     context->saved_data["factor"] = factor;
     context->saved_data["tokens"] = scores.size(0);
+    context->saved_data["samples"] = samples;
     return branch.view_as(branch);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const at::Tensor choices = context->get_saved_variables()[0];
-    const at::Tensor each = (choices * context->saved_data["factor"].toDouble()).unsqueeze(0);
-    return {gradients[0], each.expand({context->saved_data["tokens"].toInt(), -1}), {}, {}};
+    const std::int64_t tokens = context->saved_data["tokens"].toInt();
+    const at::Tensor each = choices * context->saved_data["factor"].toDouble();
+    const at::Tensor of_tokens =
+        each.size(0) == 1 ? each.expand({tokens, -1})
+                          : each.index_select(0, part_of_each(tokens, context->saved_data["samples"].toInt(),
+                                                              each.size(0), choices.options().dtype(at::kLong)));
+    return {gradients[0], of_tokens, {}, {}, {}};
   }
 };
 
@@ -203,8 +217,14 @@ struct LoadGradient : torch::autograd::Function<LoadGradient> {
 }  // namespace
 
 at::Tensor with_balancing_gradient(const at::Tensor& branch, const at::Tensor& scores, const at::Tensor& choices,
-                                   double factor) {
-  return BalancingGradient::apply(branch, scores, choices, factor);
+                                   std::int64_t samples, double factor) {
+  return BalancingGradient::apply(branch, scores, choices, samples, factor);
+}
+
+// Whole numbers, whose sums are exact in any order.
+at::Tensor choices_by_part(const at::Tensor& expert, std::int64_t samples, std::int64_t parts, std::int64_t experts) {
+  const at::Tensor part = part_of_each(expert.size(0), samples, parts, expert.options()).unsqueeze(1);
+  return at::bincount((part * experts + expert).flatten(), {}, parts * experts).view({parts, experts});
 }
 
 void run_share(OperatorContext& c) { c.wires[index_of(wire_shared)] = c.wires[index_of(wire_branch)]; }
@@ -226,7 +246,11 @@ void run_route(OperatorContext& c) {
   }
   if ((c.op.writes & wire_statistics) != 0) {
     gates = at::cat({gates, std::exchange(c.rows.scores, at::Tensor())}, 1);
-    c.wires[index_of(wire_statistics)] = c.rows.choices.to(at_least_float(gates));
+    const at::Tensor expert = std::exchange(c.rows.expert, at::Tensor());
+    const at::Tensor choices = c.balanced_parts == 1
+                                   ? c.rows.choices.unsqueeze(0)
+                                   : choices_by_part(expert, c.rows.samples, c.balanced_parts, c.rows.choices.size(0));
+    c.wires[index_of(wire_statistics)] = choices.to(at_least_float(gates));
   }
   c.wires[index_of(wire_gates)] = gates;
 }
@@ -265,7 +289,7 @@ void run_combine(OperatorContext& c) {
   branch = from_experts(branch, rows).unflatten(0, {-1, rows.samples});
   if ((c.op.reads & wire_statistics) != 0)
     branch = with_balancing_gradient(branch, gates.narrow(1, k, gates.size(1) - k),
-                                     std::exchange(c.wires[index_of(wire_statistics)], at::Tensor()),
+                                     std::exchange(c.wires[index_of(wire_statistics)], at::Tensor()), rows.samples,
                                      c.balancing_factor / static_cast<double>(k));
   if ((c.op.reads & wire_shared) != 0) branch = branch + c.wires[index_of(wire_shared)];
 }

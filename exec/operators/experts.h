@@ -30,6 +30,7 @@ struct ExpertRows {
   at::Tensor place;          // [tokens·k]; of a dropped one: the number of rows
   at::Tensor ends;           // [E] int32: end of each expert's rows
   at::Tensor choices;        // [E] int64, those that are dropped included, where anything counts them
+  at::Tensor expert;         // [tokens, k], where a loss balances experts; undefined once their choices are counted
   at::Tensor scores;         // [tokens, E], summing to 1 for each token, where a loss balances them; has a gradient
   at::Tensor weights;        // [tokens, k], of the rows' dtype; has a gradient; undefined once the wire has them
   std::int64_t samples = 1;  // of the tokens, which come as [s', samples, h]
@@ -51,13 +52,17 @@ at::Tensor to_experts(const at::Tensor& x, const ExpertRows& rows);
 at::Tensor from_experts(const at::Tensor& y, const ExpertRows& rows);
 
 // The loss that balances experts (models/model/routing.h), which adds to the gradient and not to the loss that is
-// reported. Its derivative by the score p of a token for expert e is factor·(choices of e among the micro-batch), with
+// reported. Its derivative by the score p of a token for expert e is factor·(choices of e among the tokens that are
+// balanced together), with
 //
 //   α·E·Σ f·P / M,   f = choices / (k·T),   P = Σ p / T     factor = α·E / (k·T²·M)
 //
-// T tokens of a micro-batch, M micro-batches of the step. Returns `branch`.
+// T tokens that are balanced together, M such parts of the step. choices [parts of a micro-batch, E]: sequence i of
+// `samples` belongs to part ⌊i·parts/samples⌋, and is that of the tokens i, samples + i, ... Returns `branch`.
 at::Tensor with_balancing_gradient(const at::Tensor& branch, const at::Tensor& scores, const at::Tensor& choices,
-                                   double factor);
+                                   std::int64_t samples, double factor);
+// Choices [parts, E] by part of a micro-batch, of each token's experts [tokens, k] among E.
+at::Tensor choices_by_part(const at::Tensor& expert, std::int64_t samples, std::int64_t parts, std::int64_t experts);
 
 // y = x·Wₑᵀ for rows sorted by expert: rows [ends[e−1], ends[e]) of x go through the matrix of expert e.
 //

@@ -48,6 +48,7 @@ struct OperatorContext {
   KeyValueCache* cache = nullptr;  // null: no slices
   int context_degree = 1;
   Routing routing = {};
+  std::int64_t balanced_parts = 1;  // of a micro-batch, each balanced by itself
   double balancing_factor =
       0;  // α·E / (T²·M) of this block (experts.h), by the tensor ranks that route the same tokens
 };

@@ -81,12 +81,13 @@ Buckets::Bucket Buckets::make_bucket(int stage, Key key, ParameterPlacement plac
   const std::int64_t slice = parameters.weights.size(0) / holders.slices;
   const std::int64_t begin = holders.slices > 1 ? holders.replica * slice : 0, end = begin + slice;
   // Under ZeRO 1 it is reduced in place; later stages give the bucket's memory away.
-  const at::Tensor gradient = shards_gradients() ? at::zeros({slice}, parameters.gradients.options())
-                                                 : parameters.gradients.narrow(0, begin, slice);
-  const bool shards_weights = slice_count_ > 1 && bundle_.graph.step.layout.zero >= 3;
+  const bool shards_gradient = shards_gradients(holders);
+  const at::Tensor gradient = shards_gradient ? at::zeros({slice}, parameters.gradients.options())
+                                              : parameters.gradients.narrow(0, begin, slice);
+  const bool shards_weights = holders.slices > 1 && bundle_.graph.step.layout.zero >= 3;
   const at::Tensor weights = shards_weights ? parameters.weights.narrow(0, begin, slice).clone() : at::Tensor();
   OptimizerShard optimizer(parameters, begin, end, weights);
-  if (shards_gradients()) free_memory(parameters.gradients);
+  if (shards_gradient) free_memory(parameters.gradients);
   auto gathered = shards_weights ? std::make_shared<GatheredWeights>(parameters.weights) : nullptr;
   return {
       stage, holders, std::move(parameters), begin, end, gradient, std::move(optimizer), weights, std::move(gathered)};
@@ -131,12 +132,12 @@ Message Buckets::message(const Work& work) const {
       const Bucket& mine = bucket(work.block);
       const std::int64_t end = std::min(mine.end, parameters.tensor_sum);
       // All tensor ranks of a replica have the same part of it in their slices, which may be empty.
-      if (shards_gradients() && end <= mine.begin) {
+      if (shards_dense_gradients() && end <= mine.begin) {
         const at::Tensor nothing = at::zeros({1}, mine.slice_gradient.options());
         return {nothing, nothing};
       }
-      const at::Tensor summed = shards_gradients() ? mine.slice_gradient.narrow(0, 0, end - mine.begin)
-                                                   : parameters.gradients.narrow(0, 0, parameters.tensor_sum);
+      const at::Tensor summed = shards_dense_gradients() ? mine.slice_gradient.narrow(0, 0, end - mine.begin)
+                                                         : parameters.gradients.narrow(0, 0, parameters.tensor_sum);
       return {summed, summed};
     }
     case WorkKind::kv_grad_reduce: {
@@ -147,7 +148,7 @@ Message Buckets::message(const Work& work) const {
       return {sum, sum};
     }
     case WorkKind::tied_grad_reduce: {
-      const at::Tensor copy = shards_gradients() ? tied_of_slices() : tied_gradient(work.stage);
+      const at::Tensor copy = shards_dense_gradients() ? tied_of_slices() : tied_gradient(work.stage);
       return {copy, copy};
     }
     case WorkKind::grad_reduce: {  // in place, or this rank's slice of the reduced bucket
@@ -163,9 +164,10 @@ Message Buckets::message(const Work& work) const {
   }
 }
 
-void Buckets::prepare(int block) {
-  const at::Tensor& gradients = bucket(block).parameters.gradients;
-  if (!shards_gradients() || has_memory(gradients)) return;
+void Buckets::prepare(Key key) {
+  const Bucket& mine = bucket(key);
+  const at::Tensor& gradients = mine.parameters.gradients;
+  if (!shards_gradients(mine.holders) || has_memory(gradients)) return;
   allocate_memory(gradients);
   gradients.zero_();
   std::erase_if(waiting_, [&](const WaitingGradient& small) {
@@ -179,11 +181,16 @@ void Buckets::add_when_prepared(std::vector<WaitingGradient> small) {
   for (WaitingGradient& one : small) waiting_.push_back(std::move(one));
 }
 
-at::Tensor Buckets::take(int block) { return take_memory(bucket(block).parameters.gradients); }
+at::Tensor Buckets::take(Key key) { return take_memory(bucket(key).parameters.gradients); }
 
-at::Tensor Buckets::empty_slice(int block) const { return at::empty_like(bucket(block).slice_gradient); }
+at::Tensor Buckets::empty_slice(Key key) const { return at::empty_like(bucket(key).slice_gradient); }
 
-void Buckets::add_to_slice(int block, const at::Tensor& reduced) { bucket(block).slice_gradient.add_(reduced); }
+void Buckets::add_to_slice(Key key, const at::Tensor& reduced) { bucket(key).slice_gradient.add_(reduced); }
+
+at::Tensor Buckets::gathered_weights(Key key) const {
+  const Bucket& mine = bucket(key);
+  return mine.gathered ? mine.parameters.weights : at::Tensor();
+}
 
 template <typename Visit>
 void Buckets::for_tied_parts(const at::Tensor& whole, Visit visit) const {
@@ -211,7 +218,7 @@ void Buckets::keep_tied(const at::Tensor& whole) {
 
 std::vector<at::Tensor> Buckets::copied_gradients(int block) const {
   const Bucket& mine = bucket(block);
-  const bool in_slice = shards_gradients();
+  const bool in_slice = shards_dense_gradients();
   const at::Tensor& flat = in_slice ? mine.slice_gradient : mine.parameters.gradients;
   const std::int64_t begin = in_slice ? mine.begin : 0, end = in_slice ? mine.end : mine.parameters.elements;
   std::vector<at::Tensor> parts;
@@ -246,14 +253,14 @@ FlatRange Buckets::own_range(const ShardedParameter& parameter, std::int64_t beg
   return range;
 }
 
-Message Buckets::gather(int block, std::shared_ptr<void>& hold) {
-  const Bucket& mine = bucket(block);
+Message Buckets::gather(Key key, std::shared_ptr<void>& hold) {
+  const Bucket& mine = bucket(key);
   GatheredWeights::Use use = mine.gathered->use();
   hold = std::move(use.hold);
   // Weights that another pass still uses are complete already; they are not written again.
   return {mine.slice_weights,
           use.is_new ? mine.gathered->target()
-                     : at::empty({mine.slice_weights.size(0) * slice_count_}, mine.slice_weights.options())};
+                     : at::empty({mine.slice_weights.size(0) * mine.holders.slices}, mine.slice_weights.options())};
 }
 
 at::Tensor Buckets::square_sum(int stage) const {
@@ -283,7 +290,7 @@ void Buckets::step(int stage, double rate, const at::Tensor& scale) {
   for (auto& [key, mine] : buckets_) {
     if (stage != none && mine.stage != stage) continue;
     mine.optimizer.step(mine.slice_gradient, bundle_.graph.step.optimizer, rate, scale);
-    (shards_gradients() ? mine.slice_gradient : mine.parameters.gradients).zero_();
+    (shards_gradients(mine.holders) ? mine.slice_gradient : mine.parameters.gradients).zero_();
   }
 }
 

@@ -48,16 +48,25 @@ class Buckets {
   // ZeRO 2 and 3. A bucket has memory from a backward pass to take(), which returns the gradients so far. A reduced
   // slice of them is added to this rank's. Of the tied embedding's reduced gradient, the rank keeps the part in its
   // slices. Small gradients of a split backward wait until their block has memory.
-  void prepare(int block);
+  // A block's bucket, or that of its experts apart.
+  struct Key {
+    int block = 0;
+    bool experts = false;
+    auto operator<=>(const Key&) const = default;
+  };
+  static Key key_of(const Work& work) { return {work.block, work.experts}; }
+  void prepare(Key key);
   void add_when_prepared(std::vector<WaitingGradient> small);
-  at::Tensor take(int block);
-  at::Tensor empty_slice(int block) const;
-  void add_to_slice(int block, const at::Tensor& reduced);
+  at::Tensor take(Key key);
+  at::Tensor empty_slice(Key key) const;
+  void add_to_slice(Key key, const at::Tensor& reduced);
   void keep_tied(const at::Tensor& whole);
   // The sum of kv_grad_reduce goes back to where the message came from.
   void keep_copied(int block, const at::Tensor& sum);
-  // ZeRO 3: a gather of `block` begins; its memory exists as long as `hold`.
-  Message gather(int block, std::shared_ptr<void>& hold);
+  // ZeRO 3: a gather of the bucket begins; its memory exists as long as `hold`.
+  Message gather(Key key, std::shared_ptr<void>& hold);
+  // ZeRO 3: what this rank gathers of the bucket before each use; undefined where it holds all of it.
+  at::Tensor gathered_weights(Key key) const;
 
   // Sum of squares in float64, [1], of what this rank counts; stage = none: of all its stages.
   at::Tensor square_sum(int stage) const;
@@ -75,11 +84,6 @@ class Buckets {
   void load(const CheckpointReader& checkpoint);
 
  private:
-  struct Key {
-    int block = 0;
-    bool experts = false;  // of the block, apart
-    auto operator<=>(const Key&) const = default;
-  };
   // This rank among those that hold the same parameters and, with ZeRO, divide them.
   struct Holders {
     int replica = 0, slices = 1;
@@ -97,10 +101,11 @@ class Buckets {
   Bucket make_bucket(int stage, Key key, ParameterPlacement placement) const;
   const Bucket& bucket(Key key) const;
   const Bucket& bucket(int block) const { return bucket(Key{block, false}); }
-  const Bucket& bucket(const Work& work) const { return bucket(Key{work.block, work.experts}); }
+  const Bucket& bucket(const Work& work) const { return bucket(key_of(work)); }
   // Flat view of this rank's copy of the tied embedding, in the copy of the model that `stage` belongs to.
   at::Tensor tied_gradient(int stage) const;
-  bool shards_gradients() const { return slice_count_ > 1 && bundle_.graph.step.layout.zero >= 2; }
+  bool shards_gradients(const Holders& of) const { return of.slices > 1 && bundle_.graph.step.layout.zero >= 2; }
+  bool shards_dense_gradients() const { return slice_count_ > 1 && bundle_.graph.step.layout.zero >= 2; }
   at::Tensor tied_of_slices() const;
   // This rank's gradients of keys and values of which other tensor ranks have copies: of its slice with ZeRO 2 and 3.
   std::vector<at::Tensor> copied_gradients(int block) const;

@@ -119,6 +119,17 @@ void measure(Seat& seat, const Arguments& arguments) {
   if (neighbour < at.world) {
     pair = connect(seat, 1 + at.rank / 2, "pair", {std::min(at.rank, neighbour), std::max(at.rank, neighbour)}, device);
   }
+  std::vector<std::unique_ptr<Transport>> between;  // larger than a pair, smaller than all
+  std::vector<MeasuredGroup> ladder;
+  if (pair && at.world > 2 && at.world % 2 == 0) ladder.push_back({2, pair.get()});
+  for (int members = 4, id = 1 + (at.world + 1) / 2; members < at.world && at.world % members == 0; members *= 2) {
+    const int number = at.rank / members;
+    const std::vector<int> ranks(all.begin() + number * members, all.begin() + (number + 1) * members);
+    between.push_back(connect(seat, id + number, "neighbours", ranks, device));
+    ladder.push_back({members, between.back().get()});
+    id += at.world / members;
+  }
+  if (group) ladder.push_back({at.world, group.get()});
   MeasureContext context{
       torch_dtype(arguments.dtype), device, " dtype=" + name_of(arguments.dtype), at.rank, at.world, [&] {
         if (group) group->barrier();
@@ -126,12 +137,13 @@ void measure(Seat& seat, const Arguments& arguments) {
   measure_operators(context);
   measure_task_overhead(context, queue.get());
   if (!device.is_cpu()) measure_copies(context, /*pinned=*/true);
-  measure_messages(context, group.get(), pair.get());
+  measure_messages(context, group.get(), pair.get(), ladder);
   write_lines(measured_path(arguments.out, at.rank), context.lines);
   store_barrier(seat.store(), "measured", at.world, while_alive_s);
-  for (const auto& transport : {group.get(), pair.get()}) {
+  between.push_back(std::move(group));
+  between.push_back(std::move(pair));
+  for (const auto& transport : between)
     if (transport) transport->shutdown();
-  }
 }
 
 namespace {
@@ -177,6 +189,18 @@ void measure_collectives(MeasureContext& c, Transport& group, std::int64_t bytes
         c.median_of_each(bytes, [&] { group.reduce_scatter(part, whole); }));
 }
 
+// Equal parts to all members.
+void measure_all_to_all(MeasureContext& c, const MeasuredGroup& group, std::int64_t bytes) {
+  const auto element = static_cast<std::int64_t>(at::elementSize(c.type));
+  const std::int64_t part = std::max<std::int64_t>(1, bytes / (element * group.members));
+  const at::Tensor sent = at::zeros({group.members, part}, c.options());
+  at::Tensor received = at::empty_like(sent);
+  const std::vector<std::int64_t> rows(static_cast<std::size_t>(group.members), 1);
+  c.together();
+  c.add(text_of("all-to-all", static_cast<std::int64_t>(sent.nbytes()), group.members),
+        c.median_of_each(bytes, [&] { group.transport->all_to_all(received, sent, rows, rows); }));
+}
+
 void measure_copy(MeasureContext& c, const char* what, const at::Tensor& from, at::Tensor into) {
   const auto bytes = static_cast<std::int64_t>(from.nbytes());
   c.together();
@@ -197,11 +221,12 @@ void measure_copies(MeasureContext& c, bool pinned) {
   }
 }
 
-void measure_messages(MeasureContext& c, Transport* group, Transport* pair) {
+void measure_messages(MeasureContext& c, Transport* group, Transport* pair, const std::vector<MeasuredGroup>& ladder) {
   for (const std::int64_t bytes : message_sizes(c.device)) {
     c.together();
     if (pair) measure_transfer(c, *pair, bytes);
     if (group) measure_collectives(c, *group, bytes);
+    for (const MeasuredGroup& each : ladder) measure_all_to_all(c, each, bytes);
   }
 }
 

@@ -9,6 +9,8 @@
 //   measure task_overhead lanes=2 ...                                 one task of the lane runtime
 //   measure transfer bytes=1024 members=2 ...                         half a round trip, in neighbouring pairs
 //   measure all-reduce | all-gather | reduce-scatter bytes=.. members=..   bytes of the whole tensor
+//   measure all-to-all bytes=.. members=..            bytes that a member sends, its own part included; in groups of 2, 4,
+//                                                     8, ... neighbours that divide the ranks, all groups at once
 //   measure host-to-device | device-to-host bytes=1048576 ...         GPUs only: one copy that is waited for, host
 //                                                                     memory pinned
 // On a GPU shapes are larger. An operator's seconds are its share of many that are started one behind the other, as in
@@ -18,6 +20,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -51,7 +54,14 @@ void measure_operators(MeasureContext& context);
 // Copies between the device and the host's memory, `pinned` or not (a processor has none).
 void measure_copies(MeasureContext& context, bool pinned);
 void measure_task_overhead(MeasureContext& context, DeviceQueue* device);
-// `group` connects all ranks, `pair` this rank and its neighbour (rank ^ 1); null when it has none.
-void measure_messages(MeasureContext& context, Transport* group, Transport* pair);
+// A group of neighbours that this rank belongs to.
+struct MeasuredGroup {
+  int members = 1;
+  Transport* transport = nullptr;
+};
+// `group` connects all ranks, `pair` this rank and its neighbour (rank ^ 1); null when it has none. All-to-alls are
+// measured in each of `ladder`.
+void measure_messages(MeasureContext& context, Transport* group, Transport* pair,
+                      const std::vector<MeasuredGroup>& ladder);
 
 }  // namespace slipway::exec

@@ -28,31 +28,33 @@ RankModel::State::State(const Bundle& b, const TaskGraph& g, int r, at::Device d
       entered(e),
       entered_step(s),
       rows_travel(dispatches_tokens(graph.step) ||
-                  (graph.step.routing.balancing_loss > 0 && graph.step.layout.context > 1)) {
-  note_taken_blocks();
+                  (graph.step.routing.balancing_loss > 0 && graph.step.layout.context > 1) ||
+                  balanced_replicas(graph.step) > 1) {
+  note_taken_buckets();
   note_late_blocks();
 }
 
-// Notes the block of each buffer that a per-micro-batch reduction reads.
-void RankModel::State::note_taken_blocks() {
+// Notes the bucket of each buffer that a per-micro-batch reduction reads.
+void RankModel::State::note_taken_buckets() {
   for (TaskId task = 0; task < graph.tasks.size(); ++task) {
     const Work& work = graph.work(task);
     if (work.kind != WorkKind::grad_reduce || graph.tasks[task].micro_batch == none) continue;
     // The first is the one of the segment that finishes the gradient (schedules/lower/passes.cpp).
     if (const auto read = slots.inputs(task, BufferKind::bucket); !read.empty())
-      taken_blocks[read.front()] = work.block;
+      taken_buckets[read.front()] = Buckets::key_of(work);
   }
 }
 
 // Under ZeRO 3 another lane has made their memory, which is freed with the last reader's start.
 void RankModel::State::keep_gathered_weights(const Work& work) const {
   if (graph.step.layout.zero < 3) return;
-  for (const int block : blocks_in(work)) keep_for_this_lane(buckets.block(block).weights);
+  for (const Buckets::Key key : buckets_in(work))
+    if (const at::Tensor weights = buckets.gathered_weights(key); weights.defined()) keep_for_this_lane(weights);
 }
 
 void RankModel::State::take_gradients(TaskId task, int step) {
   for (const BufferId buffer : slots.outputs(task, BufferKind::bucket))
-    if (const auto found = taken_blocks.find(buffer); found != taken_blocks.end())
+    if (const auto found = taken_buckets.find(buffer); found != taken_buckets.end())
       slots.put(buffer, step, buckets.take(found->second));
 }
 
@@ -60,10 +62,11 @@ Message RankModel::State::bucket_message(TaskId task, int step) {
   const Work& work = graph.work(task);
   const bool of_micro_batch = graph.tasks[task].micro_batch != none;
   if (of_micro_batch && work.kind == WorkKind::grad_reduce)
-    return {slots.tensor(slots.inputs(task, BufferKind::bucket).front(), step), buckets.empty_slice(work.block)};
+    return {slots.tensor(slots.inputs(task, BufferKind::bucket).front(), step),
+            buckets.empty_slice(Buckets::key_of(work))};
   if (!of_micro_batch || work.kind != WorkKind::parameter_gather) return buckets.message(work);
   std::shared_ptr<void> hold;
-  Message message = buckets.gather(work.block, hold);
+  Message message = buckets.gather(Buckets::key_of(work), hold);
   for (const BufferId buffer : slots.outputs(task, BufferKind::parameter)) slots.hold(buffer, step, hold);
   return message;
 }
@@ -182,7 +185,7 @@ void RankModel::arrived(TaskId task, int step, Message message) {
   if (sends_evaluated(work) && message.output.defined())
     s.evaluation->put_residual({step, work.stage + 1, s.graph.tasks[task].micro_batch}, message.output);
   if (work.kind == WorkKind::grad_reduce && s.graph.tasks[task].micro_batch != none)
-    s.buckets.add_to_slice(work.block, message.output);
+    s.buckets.add_to_slice(Buckets::key_of(work), message.output);
   if (work.kind == WorkKind::tied_grad_reduce && s.graph.step.layout.zero >= 2) s.buckets.keep_tied(message.output);
   if (work.kind == WorkKind::kv_grad_reduce) s.buckets.keep_copied(work.block, message.output);
   if (s.moves_wire(work))

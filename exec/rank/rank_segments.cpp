@@ -9,7 +9,8 @@ namespace slipway::exec {
 
 TokenBatch RankModel::State::batch_of(TaskId task, int step) {
   const Task& t = graph.tasks[task];
-  const std::int64_t of_step = (at.data * graph.micro_batches + t.micro_batch) * graph.step.micro_batch;
+  const std::int64_t n = balanced_replicas(graph.step), group = at.data / n * graph.micro_batches + t.micro_batch;
+  const std::int64_t of_step = (group * n + at.data % n) * graph.step.micro_batch;
   TokenBatch batch = training.data.batch(before(task, step).samples + of_step, graph.step.micro_batch, device);
   if (own_tokens() == graph.step.model->sequence) return batch;
   for (at::Tensor* whole : {&batch.tokens, &batch.targets, &batch.counted})
@@ -41,6 +42,7 @@ void RankModel::State::run_operators(const Work& work, const OperatorInputs& inp
                             inputs.cache,
                             graph.step.layout.context,
                             graph.step.routing,
+                            balanced_parts(graph.step.routing, graph.step.micro_batch),
                             balancing_factor(blocks[op.block])};
     run_operator(context);
   }
@@ -48,10 +50,11 @@ void RankModel::State::run_operators(const Work& work, const OperatorInputs& inp
 
 double RankModel::State::balancing_factor(const Block& block) const {
   const Step& step = graph.step;
-  const double tokens = static_cast<double>(step.micro_batch * step.model->sequence);
-  const double micro_batches = static_cast<double>(step.global_batch) / static_cast<double>(step.micro_batch);
+  const auto together = static_cast<double>(balanced_sequences(step.routing, step.micro_batch));
+  const double tokens = together * static_cast<double>(step.model->sequence);
+  const double parts = static_cast<double>(step.global_batch) / together;
   const int alike = dispatches_tokens(step) ? 1 : step.layout.tensor;
-  return step.routing.balancing_loss * static_cast<double>(block.experts) / (tokens * tokens * micro_batches * alike);
+  return step.routing.balancing_loss * static_cast<double>(block.experts) / (tokens * tokens * parts * alike);
 }
 
 void RankModel::State::run_operators(TaskId task, Region& region, WireTensors& wires, const TokenBatch& batch,
@@ -137,14 +140,17 @@ SegmentReplay::Tensors RankModel::State::run_or_replay(TaskId task, int step, co
 }
 
 // Operators of a block are consecutive.
-std::vector<int> RankModel::State::blocks_in(const Work& segment) const {
+std::vector<Buckets::Key> RankModel::State::buckets_in(const Work& segment) const {
   const auto operators = graph.operators(segment);
-  std::vector<int> blocks_of_segment;
+  std::vector<Buckets::Key> keys;
+  const auto note = [&](const Buckets::Key& key) {
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+  };
   for (int i = segment.first_op; i < segment.last_op; ++i) {
-    const int block = operators[i].block;
-    if (blocks_of_segment.empty() || blocks_of_segment.back() != block) blocks_of_segment.push_back(block);
+    note({operators[i].block, false});
+    if (dispatches_tokens(graph.step) && runs_experts(operators[i])) note({operators[i].block, true});
   }
-  return blocks_of_segment;
+  return keys;
 }
 
 void RankModel::State::note_late_blocks() {
@@ -155,15 +161,15 @@ void RankModel::State::note_late_blocks() {
     for (int i = work.first_op; i < work.last_op; ++i)
       if (const Operator& op = operators[i]; op.kind == OpKind::embed) embedding.insert(op.block);
     if (work.pass != Pass::weight_grad) continue;
-    for (const int block : blocks_in(work)) late_blocks.insert(block);
+    for (const Buckets::Key key : buckets_in(work)) late_blocks.insert(key.block);
   }
   for (const int block : embedding) late_blocks.erase(block);
 }
 
 void RankModel::State::prepare_gradients(TaskId task) {
   const Work& work = graph.work(task);
-  for (const int block : blocks_in(work))
-    if (work.pass != Pass::input_grad || !late_blocks.contains(block)) buckets.prepare(block);
+  for (const Buckets::Key key : buckets_in(work))
+    if (work.pass != Pass::input_grad || !late_blocks.contains(key.block)) buckets.prepare(key);
 }
 
 namespace {

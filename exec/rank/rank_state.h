@@ -112,8 +112,8 @@ struct RankModel::State {
   void grad_norm(TaskId task, int step);
   void keep_norms(int step, const at::Tensor& sums);
   // ZeRO 2, 3.
-  void note_taken_blocks();
-  std::vector<int> blocks_in(const Work& segment) const;  // each block once
+  void note_taken_buckets();
+  std::vector<Buckets::Key> buckets_in(const Work& segment) const;  // each once: blocks, and experts that it runs apart
   void note_late_blocks();
   void prepare_gradients(TaskId task);
   void take_gradients(TaskId task, int step);
@@ -142,9 +142,10 @@ struct RankModel::State {
   Slots slots;
   Training& training;
   Buckets& buckets;
-  Kfac* kfac;                                      // null: another optimizer
-  Evaluation* evaluation;                          // null: no evaluation in bubbles
-  std::unordered_map<BufferId, int> taken_blocks;  // ZeRO 2, 3: block whose gradients a segment puts into this buffer
+  Kfac* kfac;              // null: another optimizer
+  Evaluation* evaluation;  // null: no evaluation in bubbles
+  // ZeRO 2, 3: whose gradients a segment puts into this buffer.
+  std::unordered_map<BufferId, Buckets::Key> taken_buckets;
   // Blocks whose gradients a weight-gradient pass makes, except norms' and biases': only that pass needs their memory.
   // (An embedding's rows are added at once.)
   std::unordered_set<int> late_blocks;

@@ -27,6 +27,7 @@ const std::map<std::string, std::vector<std::string>>& known_kinds() {
       {"all-reduce", {"bytes", "members"}},
       {"all-gather", {"bytes", "members"}},
       {"reduce-scatter", {"bytes", "members"}},
+      {"all-to-all", {"bytes", "members"}},
       {"host-to-device", {"bytes"}},
       {"device-to-host", {"bytes"}},
   };

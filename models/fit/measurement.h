@@ -5,7 +5,7 @@
 //   measure host-to-device bytes=1048576 dtype=float32 seconds=2.6e-05
 //
 // Kinds: gemm, attention, elementwise, launch, optimizer, task_overhead, transfer, all-reduce, all-gather,
-// reduce-scatter, host-to-device, device-to-host (fields: exec/rank/measure.h). Every rank of the machine measures at
+// reduce-scatter, all-to-all, host-to-device, device-to-host (fields: exec/rank/measure.h). Every rank of the machine measures at
 // the same time and writes its own file. Equal measurements of several ranks count once, with the median.
 // Guarded by tests/models/measurement_test.cpp.
 #pragma once

@@ -230,14 +230,16 @@ class BlockWriter {
 
   bool shared() const { return in_.block.shared_ffn > 0; }
   bool balances() const { return in_.shape.routing.balancing_loss > 0; }
-  // Choices of each expert over the ranks that route tokens of one micro-batch.
+  // Choices of each expert over the ranks that route tokens which are balanced together.
   void sum_loads() {
+    const Routing& routing = in_.shape.routing;
     const auto sum = [&](const char* part, Axis axis) {
       communicate(part, axis, wire_statistics, Collective::all_reduce, Collective::none,
-                  static_cast<double>(in_.block.experts));
+                  static_cast<double>(in_.block.experts * balanced_parts(routing, in_.shape.micro_batch)));
     };
     if (dispatches() && tensor()) sum("ar_load_tp", Axis::tensor);
     if (in_.shape.sharding.context > 1) sum("ar_load_cp", Axis::context);
+    if (balanced_replicas(routing, in_.shape.micro_batch) > 1) sum("ar_load_dp", Axis::data);
   }
   void shared_experts() { mlp("mlp_s", "act_s", "down_s", wire_shared, set_up, set_down); }
   void begin_experts() {

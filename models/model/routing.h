@@ -10,6 +10,7 @@
 // Guarded by tests/models/routing_test.cpp.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -20,14 +21,30 @@ struct Block;
 struct Routing {
   double skew = 0;  // the Zipf exponent; 0: balanced. Only priced.
   std::uint64_t seed = 0;
-  // α of the loss that balances experts, E·Σ f·P over them (Fedus et al. 2022, equation 4): f the share of a
-  // micro-batch's choices, P the mean of its scores. 0: none.
+  // α of the loss that balances experts, E·Σ f·P over them (Fedus et al. 2022, equation 4): f the share of the choices of
+  // sequences that are balanced together, P the mean of their scores. 0: none.
   double balancing_loss = 0;
+  // Those sequences follow each other in a batch. 0: as many as a micro-batch has. More than that: those of several data
+  // ranks, all of them (the global micro-batch of Qiu et al. 2025) or some; fewer: parts of a micro-batch.
+  std::int64_t balancing_sequences = 0;
   // An expert takes at most this share of k·tokens / E rows of the tokens that one rank routes together; further ones
   // are dropped, the last tokens first (Fedus et al. 2022, section 2.2). 0: takes all.
   double capacity = 0;
   bool operator==(const Routing&) const = default;
 };
+
+// What the loss balances together, where a micro-batch has `micro_batch` sequences: so many sequences, which are the
+// micro-batches of so many data ranks, or one of so many parts of a micro-batch.
+inline std::int64_t balanced_sequences(const Routing& routing, std::int64_t micro_batch) {
+  return routing.balancing_sequences > 0 ? routing.balancing_sequences : micro_batch;
+}
+inline int balanced_replicas(const Routing& routing, std::int64_t micro_batch) {
+  if (routing.balancing_loss == 0) return 1;
+  return static_cast<int>(std::max<std::int64_t>(1, balanced_sequences(routing, micro_batch) / micro_batch));
+}
+inline std::int64_t balanced_parts(const Routing& routing, std::int64_t micro_batch) {
+  return std::max<std::int64_t>(1, micro_batch / balanced_sequences(routing, micro_batch));
+}
 
 // Share of a layer's tokens that go through each expert, in the order of the experts. `index` of the block in the model.
 std::vector<double> expert_shares(const Block& block, const Routing& routing, int index);

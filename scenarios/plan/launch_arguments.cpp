@@ -139,6 +139,16 @@ bool is_uneven(const Scenario& s) {
 const char* placement_words =
     "the order of nodes (layout.placement): list the hosts in this order where ranks are started";
 
+// Megatron-Core's name for what run.balancing_sequences balances together; none where it has no such loss.
+std::optional<std::string> balancing_type(const Step& step) {
+  if (step.routing.balancing_loss == 0) return "none";
+  const std::int64_t together = balanced_sequences(step.routing, step.micro_batch);
+  if (together == step.micro_batch) return "aux_loss";
+  if (together == 1) return "seq_aux_loss";
+  if (together == step.micro_batch * step.layout.data) return "global_aux_loss";
+  return std::nullopt;
+}
+
 // As in both engines: probabilities of the chosen experts only; the balance and the capacity that the scenario asks for.
 void megatron_experts(const Step& step, const Block& block, LaunchArguments& launch) {
   auto& list = launch.arguments;
@@ -146,8 +156,12 @@ void megatron_experts(const Step& step, const Block& block, LaunchArguments& lau
   list.push_back("--moe-ffn-hidden-size " + text(block.ffn));
   list.push_back("--moe-router-topk " + text(block.experts_per_token));
   const Routing& routing = step.routing;
-  list.emplace_back(std::string("--moe-router-load-balancing-type ") +
-                    (routing.balancing_loss > 0 ? "aux_loss" : "none"));
+  const std::optional<std::string> type = balancing_type(step);
+  list.emplace_back("--moe-router-load-balancing-type " + type.value_or("aux_loss"));
+  if (!type)
+    launch.to_add.emplace_back(
+        "run.balancing_sequences: Megatron-LM balances one sequence, one micro-batch or those of all data ranks "
+        "together");
   if (routing.balancing_loss > 0) list.push_back("--moe-aux-loss-coeff " + text(routing.balancing_loss));
   if (step.optimizer.router_bias_speed > 0) {
     list.emplace_back("--moe-router-enable-expert-bias");

@@ -112,11 +112,13 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
     const int members = op.axis == Axis::expert          ? shape.sharding.expert
                         : op.axis == Axis::expert_tensor ? expert_tensor_of(shape.sharding)
                         : context                        ? shape.sharding.context
+                        : op.axis == Axis::data          ? balanced_replicas(shape.routing, shape.micro_batch)
                                                          : shape.sharding.tensor;
     const double launch = op.in_graph > 0 ? 0 : host_seconds(WorkKind::wire_collective, members, op.axis, machine);
     const int first = op.forward == Collective::none ? 0 : 1;
     price.host_forward_s += first * launch;
     price.host_backward_s += (messages_of(op, again) - first) * launch;
+    if (op.axis == Axis::data) continue;            // a few numbers: left out
     if (op.forward == Collective::shift) continue;  // runs beside the attention, and may be hidden by it
     if (op.axis == Axis::expert || op.axis == Axis::expert_tensor || op.wire == wire_shared) {
       const bool is_gather = op.axis == Axis::tensor && before_shared(operators, op) && !hides_tensor;

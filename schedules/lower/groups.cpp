@@ -3,8 +3,12 @@
 namespace slipway::schedules {
 
 Groups::Needs Groups::needs_of(const Step& step) {
-  return {reads_table(blocks_of(step.model).back()), joins_all_ranks(step), dispatches_tokens(step),
-          token_traffic(step.model, step.layout.dispatcher), kv_copies(step.model, step.layout.tensor)};
+  return {reads_table(blocks_of(step.model).back()),
+          joins_all_ranks(step),
+          dispatches_tokens(step),
+          balanced_replicas(step),
+          token_traffic(step.model, step.layout.dispatcher),
+          kv_copies(step.model, step.layout.tensor)};
 }
 
 Groups::Groups(const Layout& layout, const Placement& placement, const Needs& needs,
@@ -22,6 +26,7 @@ Groups::Groups(const Layout& layout, const Placement& placement, const Needs& ne
   add_data_groups(Axis::data, "dp", shards_of(layout), t, data_);
   if (layout.replicate > 1)
     add_data_groups(Axis::data, "dp_copies", layout.replicate, t * shards_of(layout), shard_copies_);
+  if (needs.balanced > 1) add_inner_groups(Axis::data, "dp_load", needs.balanced, t * layout.context, balanced_);
   if (needs.experts) {
     const int cut = expert_tensor_of(sharding_of(layout));
     add_inner_groups(Axis::expert_tensor, "etp", cut, 1, expert_tensor_);
@@ -122,6 +127,8 @@ const std::vector<Groups::Group>& Groups::groups(Axis axis, int pipeline) const 
       return expert_[pipeline];
     case Axis::expert_tensor:
       return expert_tensor_[pipeline];
+    case Axis::data:
+      return balanced_[pipeline];
     default:
       return context_[pipeline];
   }

@@ -23,6 +23,7 @@ class Groups {
   // the pairs of all replicas are one group. Groups of experts exist where tokens are dispatched.
   struct Needs {
     bool tied_head = false, world = false, experts = false;
+    int balanced = 1;  // data ranks whose experts a loss balances together
     TokenTraffic tokens = {};
     std::vector<int> kv_copies;  // of the model, with this tensor degree (models/model/model.h)
   };
@@ -36,7 +37,8 @@ class Groups {
     return pipeline * per_pipeline_rank() + member / tensor_degree_ * layout_.tensor + member % tensor_degree_;
   }
 
-  // groups: those of `axis` (tensor, context, expert, expert_tensor) inside a pipeline rank. data_groups: those of the
+  // groups: those of `axis` (tensor, context, expert, expert_tensor) inside a pipeline rank; of the data axis, those whose
+  // experts a loss balances together. data_groups: those of the
   // data axis (data × context × copies) that reduce a stage, or the experts of a stage. A Group holds the communicator and its lowered members k in communicator
   // order. With copies, `ranks` holds the pipeline rank of each. Empty when the degree is 1.
   struct Group {
@@ -78,9 +80,9 @@ class Groups {
   const Placement& placement_;
   int replicas_ = 1, tensor_degree_ = 1;  // lowered ones
   std::vector<Communicator>& communicators_;
-  std::vector<std::vector<Group>> tensor_, context_, expert_, expert_tensor_;  // per pipeline rank
-  std::map<int, std::vector<std::vector<Group>>> kv_;                          // by copies, per pipeline rank
-  std::vector<std::vector<Group>> data_, expert_data_, shard_copies_;          // per part
+  std::vector<std::vector<Group>> tensor_, context_, expert_, expert_tensor_, balanced_;  // per pipeline rank
+  std::map<int, std::vector<std::vector<Group>>> kv_;                  // by copies, per pipeline rank
+  std::vector<std::vector<Group>> data_, expert_data_, shard_copies_;  // per part
   std::vector<int> embedding_;
   int world_ = none;
   std::map<std::tuple<int, int, bool>, int> pairs_;

@@ -96,12 +96,12 @@ std::vector<int> LoweringState::buckets_of(const BlockRange& range) const {
   return list;
 }
 
-bool LoweringState::shards_gradients_per_micro_batch() const { return step.layout.zero >= 2 && data_degree() > 1; }
-
 const StageSegments& LoweringState::stage_segments(int stage, int micro_batch) const {
   const auto s = static_cast<std::size_t>(stage);
   const bool overlaps = step.overlap_grad_reduce && data_degree() > 1 && last_micro_batch[s] == micro_batch;
-  return overlaps || shards_gradients_per_micro_batch() ? by_block[s] : whole[s];
+  const bool shards =
+      shards_gradients_per_micro_batch(0) || (experts_apart && shards_gradients_per_micro_batch(experts_of(0)));
+  return overlaps || shards ? by_block[s] : whole[s];
 }
 
 Passage& LoweringState::passage(int stage, int micro_batch, int slice) {

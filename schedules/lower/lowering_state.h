@@ -65,7 +65,8 @@ struct LoweringState {
   int members() const { return groups.members(); }
   int pipeline_rank(int stage) const { return graph.placement.rank[stage]; }
   int stages() const { return static_cast<int>(graph.stages.size()); }
-  bool shards_gradients_per_micro_batch() const;
+  // ZeRO 2 and 3 reduce the gradients of a bucket that several ranks hold after each micro-batch.
+  bool shards_gradients_per_micro_batch(int bucket) const { return step.layout.zero >= 2 && data_degree(bucket) > 1; }
   const StageSegments& stage_segments(int stage, int micro_batch) const;
   Passage& passage(int stage, int micro_batch, int slice);
   std::uint32_t& index_of(const Action& action);

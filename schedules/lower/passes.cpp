@@ -43,6 +43,7 @@ void ActionLowering::forward_segment(int i, Pass pass, bool emits) {
   const bool attends = has_attention(s);
   const double offloaded = bytes_offloaded(s);
   gather_weights(i, pass, weights_);
+  const std::vector<int> gathered = gathered_buckets(i);
   std::vector<BufferId> inputs, outputs;
   for (std::size_t k = 0; k < members_; ++k) {
     const int rank = state_.groups.rank(pipeline, static_cast<int>(k));
@@ -51,10 +52,7 @@ void ActionLowering::forward_segment(int i, Pass pass, bool emits) {
     for_each_wire(s.in, [&](Wires wire) { inputs.push_back(at(wire, k)); });
     if (attends && action_.slice > 0)
       inputs.push_back(state_.passage(action_.stage, action_.micro_batch, action_.slice - 1).cache[slot(i, k)]);
-    for (std::size_t b = static_cast<std::size_t>(s.first_block);
-         !weights_.empty() && b < static_cast<std::size_t>(s.last_block); ++b) {
-      inputs.push_back(weights_[b][k]);
-    }
+    for (const int bucket : gathered) inputs.push_back(weights_[static_cast<std::size_t>(bucket)][k]);
     if (emits) {
       for_each_wire(s.out, [&](Wires wire) {
         const WireBytes bytes = wire_bytes(operators_, s.last_op, wire, state_.graph.shape().sharding, state_.boundary);
@@ -324,6 +322,7 @@ void ActionLowering::backward_segment(int i) {
   const bool attends = has_attention(s);
   const double again_bytes = bytes_made_again(s), offloaded = bytes_offloaded(s);
   gather_weights(i, action_.pass, weights_);
+  const std::vector<int> gathered = gathered_buckets(i);
   if (!leaves_weights) gather_again(i);
   for (std::size_t k = 0; k < members_ && offloaded > 0; ++k) {
     BufferId& held = passage_.on_host[slot(i, k)];
@@ -340,10 +339,7 @@ void ActionLowering::backward_segment(int i) {
       if (at(wire, k) != no_buffer) inputs.push_back(at(wire, k));
       if (wire == wire_kv && !came_home_.empty()) inputs.push_back(came_home_[k]);
     });
-    for (std::size_t b = static_cast<std::size_t>(s.first_block);
-         !weights_.empty() && b < static_cast<std::size_t>(s.last_block); ++b) {
-      inputs.push_back(weights_[b][k]);
-    }
+    for (const int bucket : gathered) inputs.push_back(weights_[static_cast<std::size_t>(bucket)][k]);
     for_each_wire(wires_with_gradient, [&](Wires wire) {
       if ((s.out & wire) != 0) at(wire, k) = no_buffer;  // consumed
       if ((s.in & wire) == 0) return;
@@ -363,7 +359,7 @@ void ActionLowering::backward_segment(int i) {
       passage_.saved_weight[slot(i, k)] = outputs.back();
     }
     const TaskId id = state_.add_compute(action_, static_cast<int>(k), work, inputs, outputs);
-    if (k + 1 == members_) reduce_finished_blocks(i, id + 1 - static_cast<TaskId>(members_));
+    if (k + 1 == members_) reduce_finished_buckets(i, id + 1 - static_cast<TaskId>(members_));
   }
   came_home_.clear();
   again_.clear();
@@ -399,7 +395,7 @@ void ActionLowering::weight_grad() {
       inputs.assign(1, passage_.saved_weight[slot(i, k)]);
       if (!again_.empty()) inputs.push_back(again_[k]);
       const TaskId id = state_.add_compute(action_, static_cast<int>(k), work, inputs, {});
-      if (k + 1 == members_) reduce_finished_blocks(i, id + 1 - static_cast<TaskId>(members_));
+      if (k + 1 == members_) reduce_finished_buckets(i, id + 1 - static_cast<TaskId>(members_));
     }
     again_.clear();
   }
@@ -492,18 +488,41 @@ void limit_gather_prefetch(LoweringState& state) {
 
 // ZeRO 2 and 3: gradients stay sharded, and weights are gathered before each use.
 
-void ActionLowering::gather_weights(int i, Pass pass, std::vector<std::vector<BufferId>>& gathered) {
-  if (state_.step.layout.zero < 3 || state_.data_degree() <= 1) return;
-  gathered.resize(state_.blocks.size());
-  const int pipeline = state_.pipeline_rank(action_.stage);
+bool ActionLowering::runs_experts_apart(int i) const {
+  const Segment& s = segment(i);
+  return state_.experts_apart && std::any_of(operators_.begin() + s.first_op, operators_.begin() + s.last_op,
+                                             [](const Operator& op) { return runs_experts(op); });
+}
+
+std::vector<int> ActionLowering::buckets_of(int i) const {
+  std::vector<int> list;
   for (int block = segment(i).first_block; block < segment(i).last_block; ++block) {
-    auto& buffers = gathered[block];
+    list.push_back(block);
+    if (state_.blocks[static_cast<std::size_t>(block)].experts > 0 && runs_experts_apart(i))
+      list.push_back(state_.experts_of(block));
+  }
+  return list;
+}
+
+std::vector<int> ActionLowering::gathered_buckets(int i) const {
+  if (state_.step.layout.zero < 3) return {};
+  std::vector<int> list = buckets_of(i);
+  std::erase_if(list, [&](int bucket) { return state_.data_degree(bucket) <= 1; });
+  return list;
+}
+
+void ActionLowering::gather_weights(int i, Pass pass, std::vector<std::vector<BufferId>>& gathered) {
+  if (state_.step.layout.zero < 3) return;
+  const int pipeline = state_.pipeline_rank(action_.stage);
+  gathered.resize(state_.bucket_count());
+  for (const int bucket : gathered_buckets(i)) {
+    auto& buffers = gathered[static_cast<std::size_t>(bucket)];
     if (!buffers.empty()) continue;
     buffers.resize(members_);
-    Work work = bucket_work(state_, WorkKind::parameter_gather, action_.stage, block);
+    Work work = bucket_work(state_, WorkKind::parameter_gather, action_.stage, bucket);
     work.pass = pass;
     const int id = state_.builder.work(work);
-    for (const auto& group : state_.groups.data_groups(action_.stage)) {
+    for (const auto& group : state_.groups.data_groups(action_.stage, work.experts)) {
       std::vector<BufferId> out;
       for (const int k : group.members) {
         out.push_back(state_.builder.buffer(BufferKind::parameter, 0, state_.groups.rank(pipeline, k), work.bytes));
@@ -517,32 +536,39 @@ void ActionLowering::gather_weights(int i, Pass pass, std::vector<std::vector<Bu
   }
 }
 
+void ActionLowering::reduce_finished_buckets(int i, TaskId first_writer) {
+  reduce_if_finished(segment(i).first_block, i, first_writer);
+  if (runs_experts_apart(i)) reduce_if_finished(state_.experts_of(segment(i).first_block), i, first_writer);
+}
+
 // ZeRO 2 and 3 keep gradients sharded. Each micro-batch's gradient of a block takes its memory with the first segment
 // that adds to it (the block's last). It is reduce-scattered when the last such segment (the block's first with work in
 // this pass) is done. If these are two tasks, the reduction reads two buffers of a rank: first that of the finishing
-// segment, which has no bytes of its own, then that of the segment that takes the memory.
-void ActionLowering::reduce_finished_blocks(int i, TaskId first_writer) {
-  if (!state_.shards_gradients_per_micro_batch()) return;
-  const int block = segment(i).first_block, pipeline = state_.pipeline_rank(action_.stage);
+// segment, which has no bytes of its own, then that of the segment that takes the memory. To the gradient of experts
+// that are apart only the segments add that run them.
+void ActionLowering::reduce_if_finished(int bucket, int i, TaskId first_writer) {
+  if (!state_.shards_gradients_per_micro_batch(bucket)) return;
+  const int block = state_.block_of(bucket), pipeline = state_.pipeline_rank(action_.stage);
   bool has_weight_pass = false, has_earlier = false;
   for (int j = 0; j < segments(); ++j) {
-    if (segment(j).first_block != block) continue;
+    if (segment(j).first_block != block || (state_.is_experts(bucket) && !runs_experts_apart(j))) continue;
     has_weight_pass |= action_.pass != Pass::backward && has_weight_grad(segment(j));
     has_earlier |= j < i && (action_.pass != Pass::weight_grad || has_weight_grad(segment(j)));
   }
   if (has_weight_pass && action_.pass == Pass::input_grad) return;
-  if (std::exchange(gradient_of_, block) != block) gradient_begins_ = first_writer;
+  Begun& begun = begun_[state_.is_experts(bucket) ? 1 : 0];
+  if (begun.bucket != bucket) begun = {bucket, first_writer};
   if (has_earlier) return;
-  Work work = bucket_work(state_, WorkKind::grad_reduce, action_.stage, block);
+  Work work = bucket_work(state_, WorkKind::grad_reduce, action_.stage, bucket);
   work.pass = action_.pass;
   const int id = state_.builder.work(work);
   std::vector<BufferId> finished, inputs, outputs;
-  for (const auto& group : state_.groups.data_groups(action_.stage)) {
+  for (const auto& group : state_.groups.data_groups(action_.stage, work.experts)) {
     finished.clear();
     inputs.clear();
     outputs.clear();
     for (const int k : group.members) {
-      const TaskId begins = gradient_begins_ + static_cast<TaskId>(k), ends = first_writer + static_cast<TaskId>(k);
+      const TaskId begins = begun.task + static_cast<TaskId>(k), ends = first_writer + static_cast<TaskId>(k);
       const int rank = state_.groups.rank(pipeline, k);
       const BufferId whole = state_.builder.buffer(BufferKind::bucket, 0, rank, work.bytes);
       finished.push_back(begins == ends ? whole : state_.builder.buffer(BufferKind::bucket, 0, rank, 0));
@@ -553,18 +579,23 @@ void ActionLowering::reduce_finished_blocks(int i, TaskId first_writer) {
         inputs.push_back(whole);
       }
       outputs.push_back(state_.builder.buffer(BufferKind::bucket, 0, rank, 0));
-      state_.bucket(rank, block).push_back(outputs.back());
+      state_.bucket(rank, bucket).push_back(outputs.back());
     }
     const TaskId reduction =
         state_.add_collective(group.communicator, id, action_.micro_batch, action_.slice, inputs, outputs);
     if (state_.graph.step.worker_norms) measure_workers(block, group.members, finished);
     for (const int k : group.members)
-      state_.reductions[state_.groups.rank(pipeline, k)].emplace_back(gradient_begins_ + static_cast<TaskId>(k),
-                                                                      reduction);
+      state_.reductions[state_.groups.rank(pipeline, k)].emplace_back(begun.task + static_cast<TaskId>(k), reduction);
   }
-  const Work sum = work_of_copies(work, state_.shard_degree());
+  if (!state_.is_experts(bucket)) sum_over_copies(bucket, work);
+}
+
+void ActionLowering::sum_over_copies(int block, const Work& reduction) {
+  const int pipeline = state_.pipeline_rank(action_.stage);
+  const Work sum = work_of_copies(reduction, state_.shard_degree());
   const auto& copies = state_.groups.copies_of_shards(action_.stage);
   const int sum_id = copies.empty() ? none : state_.builder.work(sum);
+  std::vector<BufferId> inputs, outputs;
   for (const auto& group : copies) {
     inputs.clear();
     outputs.clear();

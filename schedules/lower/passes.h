@@ -11,6 +11,7 @@
 // action; sequence parallelism gathers for the weight gradients. Guarded by tests/schedules/lowering_test.cpp.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <optional>
 
@@ -90,8 +91,16 @@ class ActionLowering {
   }
   void keep_shards(int i);
   void gather_again(int i);
+  // The buckets of the blocks of segment i, as far as it uses them: where experts are apart, theirs too if it runs them.
+  std::vector<int> buckets_of(int i) const;
+  bool runs_experts_apart(int i) const;
+  // Those of them whose weights ZeRO 3 gathers.
+  std::vector<int> gathered_buckets(int i) const;
   // `first_writer`: segment i's task of member 0.
-  void reduce_finished_blocks(int i, TaskId first_writer);
+  void reduce_finished_buckets(int i, TaskId first_writer);
+  void reduce_if_finished(int bucket, int i, TaskId first_writer);
+  // With hybrid shards, of a block that `reduction` has reduced.
+  void sum_over_copies(int block, const Work& reduction);
   void measure_workers(int block, const std::vector<int>& members, const std::vector<BufferId>& unreduced);
   int segment_work(int i, Pass pass);
   double saved_bytes(const Segment& segment) const;
@@ -109,12 +118,16 @@ class ActionLowering {
   std::span<const Operator> operators_;
   Passage& passage_;
   std::size_t members_;
-  WireBuffers wires_;                           // values in a forward, gradients in a backward
-  std::vector<BufferId> came_home_;             // [k] gradient of own keys and values, from the other ranks
-  std::vector<BufferId> again_;                 // [k] input of the segment at hand, gathered again; empty: none
-  int gradient_of_ = none;                      // block whose gradient is being made (ZeRO 2, 3)
-  TaskId gradient_begins_ = 0;                  // of member 0
-  std::vector<std::vector<BufferId>> weights_;  // ZeRO 3: gathered parameters per [block], per member
+  WireBuffers wires_;                // values in a forward, gradients in a backward
+  std::vector<BufferId> came_home_;  // [k] gradient of own keys and values, from the other ranks
+  std::vector<BufferId> again_;      // [k] input of the segment at hand, gathered again; empty: none
+  // ZeRO 2, 3: the buckets whose gradients are being made, a block and its experts; the first task of member 0.
+  struct Begun {
+    int bucket = none;
+    TaskId task = 0;
+  };
+  std::array<Begun, 2> begun_;
+  std::vector<std::vector<BufferId>> weights_;  // ZeRO 3: gathered parameters per [bucket], per member
 };
 
 }  // namespace slipway::schedules

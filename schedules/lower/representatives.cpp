@@ -49,6 +49,7 @@ class NeighbourTable {
     add_inner(Axis::context, t, layout.context);
     add_data(Axis::data, t, shards_of(layout));
     if (layout.replicate > 1) add_data(Axis::data, t * shards_of(layout), layout.replicate);
+    add_inner(Axis::data, t * layout.context, joined.balanced);
     if (joined.experts) {
       add_inner(Axis::expert_tensor, 1, cut);
       add_data(Axis::expert_data, layout.expert * cut, expert_data_of(layout));
@@ -233,6 +234,7 @@ bool takes_trees(const Cluster& cluster, const Layout& layout, const JoinedRanks
   }
   const bool reduces_experts = joined.experts && layout.zero == 0 && expert_data_of(layout) > 1;
   if (reduces_experts && trees(Axis::expert_data, near * layout.data)) return true;
+  if (joined.balanced > 1 && trees(Axis::data, near * joined.balanced)) return true;
   return trees(Axis::tensor, layout.tensor) || (layout.context > 1 && trees(Axis::context, near)) ||
          ((layout.zero == 0 || layout.replicate > 1) && trees(Axis::data, near * layout.data));
 }
@@ -297,6 +299,7 @@ JoinedRanks joined_ranks(const Step& step) {
   joined.world = joins_all_ranks(step);
   joined.experts = dispatches_tokens(step);
   joined.kv_copies = kv_copies(step.model, layout.tensor);
+  joined.balanced = balanced_replicas(step);
   const ScheduleShape shape = schedule_shape(step);
   joined.copies = shape.copies;
   const bool tied = reads_table(blocks_of(step.model).back());

@@ -27,6 +27,7 @@ namespace slipway::schedules {
 struct JoinedRanks {
   bool world = false;                   // a scalar is reduced over all (joins_all_ranks)
   bool experts = false;                 // tokens travel to the ranks of their experts (dispatches_tokens)
+  int balanced = 1;                     // data ranks whose experts a loss balances together
   int copies = 1;                       // of the model in one pipeline
   bool mirrored = false;                // two copies: rank p−1−r of p does for one what rank r does for the other
   std::vector<int> kv_copies;           // tensor ranks that share key-value heads (models/model/model.h)

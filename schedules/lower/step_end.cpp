@@ -83,7 +83,7 @@ class StepEnd {
   int members() const { return state_.members(); }
   int rank(int stage, int k) const { return state_.groups.rank(state_.pipeline_rank(stage), k); }
   const BlockRange& range(int stage) const { return state_.graph.stages[stage]; }
-  bool reduces_later() const { return !state_.shards_gradients_per_micro_batch(); }
+  bool reduces_later(int bucket) const { return !state_.shards_gradients_per_micro_batch(bucket); }
   double scalar_bytes() const { return state_.graph.step.worker_norms ? 16 : 8; }
   std::size_t key(int rank, int bucket) const { return state_.row(rank, bucket); }
   // Parameters of a tensor shard of these blocks that one rank updates.
@@ -243,9 +243,9 @@ void StepEnd::find_first_and_last_uses() {
 }
 
 void StepEnd::open_buckets() {
-  if (!reduces_later()) return;
   for (std::size_t at = 0; at < last_use_.size(); ++at) {
     if (last_use_[at] == std::numeric_limits<TaskId>::max()) continue;
+    if (!reduces_later(static_cast<int>(at % state_.bucket_count()))) continue;
     state_.buckets[at] = {state_.builder.buffer(BufferKind::bucket, 0, state_.rank_at(at), 0)};
     state_.builder.late_output(last_use_[at], state_.buckets[at].front());
   }
@@ -312,8 +312,8 @@ void StepEnd::reduce_tied_embedding(int copy) {
 }
 
 void StepEnd::reduce_over_data(int part) {
-  if (!reduces_later()) return;
   for (const int bucket : state_.buckets_of(range(part))) {
+    if (!reduces_later(bucket)) continue;
     const Work work = bucket_work(state_, WorkKind::grad_reduce, part, bucket);
     for (const auto& group : state_.groups.data_groups(part, work.experts)) {
       std::vector<std::pair<int, int>> at;
@@ -422,8 +422,8 @@ void lower_step_end(LoweringState& state) { StepEnd(state).run(); }
 
 // Runs as soon as a block's last gradient exists, so that its reduction still overlaps the blocks that follow.
 void StepEnd::measure_workers(int stage) {
-  if (!reduces_later()) return;
   for (const int bucket : state_.buckets_of(range(stage))) {
+    if (!reduces_later(bucket)) continue;
     const int id = state_.builder.work(worker_norm_work(state_, stage, bucket));
     for (int k = 0; k < members(); ++k) {
       const int r = rank(stage, k);

@@ -163,23 +163,40 @@ double most_of_two(const std::vector<double>& each) {
     most = std::max(most, each[i] + each[(i + 1) % each.size()]);
   return most;
 }
+
+// Of which parameters do several ranks have a share? Experts that no other rank has are whole all the time.
+struct SharedParameters {
+  bool dense = false, experts = false;
+};
+SharedParameters shared_parameters(const Step& step) {
+  const bool dense = step.layout.data * step.layout.context > 1;
+  return {dense, dispatches_tokens(step) ? expert_data_of(step.layout) > 1 : dense};
+}
+
 double trained_of_two_blocks(const Stages& stages, int pipeline) {
+  const SharedParameters shared = shared_parameters(stages.step);
   std::vector<double> elements;
   for (const BlockElements& each : block_elements(stages, pipeline))
-    elements.push_back(static_cast<double>(each.trained() + each.trained_experts()));
+    elements.push_back(
+        static_cast<double>((shared.dense ? each.trained() : 0) + (shared.experts ? each.trained_experts() : 0)));
   return most_of_two(elements);
 }
+
 double bytes_of_two_gathers(const Stages& stages, int pipeline) {
+  const SharedParameters shared = shared_parameters(stages.step);
   std::vector<double> bytes;
-  for (const BlockElements& each : block_elements(stages, pipeline))
+  for (const BlockElements& each : block_elements(stages, pipeline)) {
+    const std::int64_t dense = shared.dense ? each.dense : 0, experts = shared.experts ? each.experts : 0;
+    const std::int64_t linears = shared.dense ? each.linears : 0;
     bytes.push_back(
-        gathered_bytes(stages.step, static_cast<double>(each.sum()), static_cast<double>(each.linears + each.experts)));
+        gathered_bytes(stages.step, static_cast<double>(dense + experts), static_cast<double>(linears + experts)));
+  }
   return most_of_two(bytes);
 }
 
 void add_sharded(const Stages& stages, int pipeline, MemoryParts& parts) {
   const Layout& layout = stages.step.layout;
-  if (layout.zero < 2 || layout.data * layout.context == 1) return;
+  if (layout.zero < 2) return;
   parts[MemoryPart::gradient_buckets] = trained_of_two_blocks(stages, pipeline) * bytes_of(stages.step.gradient_dtype);
   if (layout.zero == 3) parts[MemoryPart::gathered_weights] = bytes_of_two_gathers(stages, pipeline);
 }

@@ -458,6 +458,25 @@ void balance_counts_whole_micro_batches(const Step& step, Findings& found) {
   });
 }
 
+constexpr const char* balanced_key = "run.balancing_sequences";
+
+// A micro-batch is routed at once, by all data ranks; earlier and later ones are not known.
+void balanced_sequences_are_routed_together(const Step& step, Findings& found) {
+  const std::int64_t together = step.routing.balancing_sequences, own = step.micro_batch;
+  if (together == 0) return;
+  if (step.routing.balancing_loss == 0)
+    return found.refuse(balanced_key, [] {
+      return Text{"no loss balances experts", "0", "set run.balancing_loss, or leave it out"};
+    });
+  if (own % together == 0 || (together % own == 0 && step.layout.data % (together / own) == 0)) return;
+  found.refuse(balanced_key, [&] {
+    return Text{str(together) + " sequences are neither parts of a micro-batch (" + str(own) +
+                    " sequences) nor the micro-batches of data ranks (" + str(std::int64_t{step.layout.data}) + ")",
+                divisors_of(own) + ", or " + str(own) + " x one of " + divisors_of(step.layout.data),
+                "choose one of these, or change schedule.micro_batch or layout.data"};
+  });
+}
+
 void gathered_tokens_meet_whole_experts(const Step& step, Findings& found) {
   const Layout& layout = step.layout;
   if (layout.dispatcher != Dispatcher::allgather || layout.expert == 1 || !dispatches_tokens(step) ||
@@ -467,14 +486,6 @@ void gathered_tokens_meet_whole_experts(const Step& step, Findings& found) {
     return Text{"allgather is modelled for whole experts only",
                 "alltoall, deepep, hybridep; any with layout.expert_tensor 1",
                 "set layout.expert_tensor to 1, or choose another dispatcher"};
-  });
-}
-
-void dispatch_keeps_weights_whole(const Step& step, Findings& found) {
-  if (!dispatches_tokens(step) || step.layout.zero < 2) return;
-  found.refuse("layout.zero", [] {
-    return Text{"with experts on ranks of their own, ZeRO 2 and 3 are not modelled", "0, 1",
-                "set layout.zero to 1, or layout.expert to 1"};
   });
 }
 
@@ -927,8 +938,8 @@ const std::vector<Rule>& book() {
       {{model, tensor, sequence_parallel, expert_key, expert_tensor_key}, dispatched_tokens_are_those_of_one_rank},
       {{model, tensor, "layout.dispatcher", expert_key, expert_tensor_key}, gathered_tokens_meet_whole_experts},
       {{model, "run.balancing_loss", "run.expert_capacity", "run.router_bias_speed"}, balance_needs_experts},
+      {{micro_batch, data, "run.balancing_loss", balanced_key}, balanced_sequences_are_routed_together},
       {{model, "schedule.slices", "run.balancing_loss"}, balance_counts_whole_micro_batches},
-      {{model, zero, expert_key, expert_tensor_key}, dispatch_keeps_weights_whole},
       {{model, context}, context_cuts_the_sequence},
       {{model, context, sequence_parallel},
        sequence_parallelism_shards_whole_tokens},  // also of a tensor that is refused

@@ -95,6 +95,10 @@ bool uses_kfac(const Step& step) { return step.optimizer.name == "kfac"; }
 
 bool dispatches_tokens(const Step& step) { return has_experts(step.model) && dispatches(sharding_of(step.layout)); }
 
+int balanced_replicas(const Step& step) {
+  return has_experts(step.model) ? balanced_replicas(step.routing, step.micro_batch) : 1;
+}
+
 bool joins_all_ranks(const Step& step) { return step.clip_norm > 0 || step.worker_norms; }
 
 }  // namespace slipway::schedules

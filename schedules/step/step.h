@@ -120,6 +120,8 @@ ActionLists action_lists(const Step& step);
 bool uses_kfac(const Step& step);
 // Tokens travel to the ranks of their experts.
 bool dispatches_tokens(const Step& step);
+// Data ranks whose experts a loss balances together (models/model/routing.h).
+int balanced_replicas(const Step& step);
 // The step sums a number over all ranks before it updates anything.
 bool joins_all_ranks(const Step& step);
 

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -73,13 +75,13 @@ TEST(ExpertParallel, TimesEveryOtherDegreeGivesTheResultsOfOneProcess) {
   std::vector<Step> inputs;
   for (const int tensor : {1, 2})
     for (const int pipeline : {1, 2})
-      for (const int context : {1, 2})
-        for (const int data : {1, 2, 4})
+      for (const int context : {1, 2, 4})
+        for (const int data : {1, 2, 4, 8})
           for (const int expert : {2, 4})
             for (const int cut : {1, 2}) {
               const int members = tensor * context * data;
               if (cut > tensor || members % (expert * cut) != 0 || members * pipeline > 8) continue;
-              const int zero = static_cast<int>(inputs.size() % 2);
+              const int zero = static_cast<int>(inputs.size() % 4);
               inputs.push_back(with_experts(tiny_mixtral(2, true),
                                             {.tensor = tensor,
                                              .pipeline = pipeline,
@@ -89,7 +91,9 @@ TEST(ExpertParallel, TimesEveryOtherDegreeGivesTheResultsOfOneProcess) {
                                              .sequence_parallel = tensor > 1},
                                             expert, cut));
             }
-  EXPECT_EQ(inputs.size(), 36u);
+  std::cout << inputs.size() << " layouts of expert parallelism with every ZeRO stage, each against one process\n";
+  RecordProperty("layouts", static_cast<int>(inputs.size()));
+  EXPECT_GE(inputs.size(), 40u);
   expect_layouts_equal_one_process(inputs, few_steps, 1e-10);
 }
 
@@ -158,6 +162,73 @@ TEST(ExpertParallel, BalancedByALossAndABiasGivesTheResultsOfOneProcess) {
     add({.pipeline = 2, .data = 2, .zero = 3}, 1);
     add({.pipeline = 2, .data = 2, .zero = 1}, 2);
     inputs.back().schedule = "zb-h1";
+  }
+  expect_layouts_equal_one_process(inputs, few_steps, 1e-10);
+}
+
+// The global micro-batch: four sequences in a row are balanced together, whether one rank has them, four ranks, or four
+// ranks of eight. One process has micro-batches of four.
+TEST(ExpertParallel, BalancedOverTheGlobalMicroBatchGivesTheResultsOfOneProcess) {
+  std::vector<Step> inputs;
+  Model model = tiny_mixtral(2);
+  model.name += "-global";
+  const auto add = [&](const Degrees& degrees, int micro_batch, int expert, int cut = 0) -> Step& {
+    inputs.push_back(with_experts(model, degrees, expert, cut));
+    inputs.back().micro_batch = micro_batch;
+    inputs.back().routing.balancing_loss = 0.5;
+    inputs.back().routing.balancing_sequences = 4;
+    return inputs.back();
+  };
+  for (const int expert : {2, 4}) {
+    add({.data = 4, .zero = 1}, 1, expert);
+    add({.data = 8, .zero = 2}, 1, expert);
+    add({.data = 4, .context = 2, .zero = 3}, 1, expert);
+    add({.pipeline = 2, .data = 4, .zero = 1}, 1, expert);
+    add({.tensor = 2, .data = 4, .sequence_parallel = true}, 1, expert, 1);
+    add({.tensor = 2, .data = 2, .context = 2, .sequence_parallel = true}, 2, expert, 1);
+    add({.tensor = 2, .pipeline = 2, .data = 2, .zero = 1, .sequence_parallel = true}, 2, expert, 1);
+    add({.tensor = 2, .data = 2, .sequence_parallel = true}, 4, expert, 1);     // all on one rank
+    add({.tensor = 2, .context = 2, .sequence_parallel = true}, 8, expert, 1);  // two parts of a micro-batch
+    add({.pipeline = 2, .data = 4}, 1, expert).recompute = Recompute::full;
+    add({.pipeline = 2, .data = 2}, 2, expert).schedule = "zb-h1";
+  }
+  add({.pipeline = 2, .data = 2}, 2, 2).schedule = "chimera";
+  add({.tensor = 2, .data = 4, .zero = 3}, 1, 1);  // no rows travel: every tensor rank routes the same tokens
+  add({.tensor = 2, .data = 2, .context = 2, .zero = 2, .sequence_parallel = true}, 2, 1);
+  expect_layouts_equal_one_process(inputs, few_steps, 1e-10);
+}
+
+// What is balanced together changes the training.
+TEST(ExpertParallel, BalancedOverMoreSequencesIsAnotherTraining) {
+  Step step = with_experts(tiny_mixtral(2), {.data = 2}, 2);
+  step.routing.balancing_loss = 0.5;
+  const double own = train(step, 3).losses.back();
+  step.routing.balancing_sequences = 2;
+  EXPECT_GT(std::abs(train(step, 3).losses.back() - own), 1e-7 * own);
+}
+
+// ZeRO 2 and 3 with experts that one rank has alone, or that several divide, in split backwards and with recomputation.
+TEST(ExpertParallel, WithShardedGradientsAndWeightsGivesTheResultsOfOneProcess) {
+  std::vector<Step> inputs;
+  for (const int zero : {2, 3}) {
+    inputs.push_back(with_experts(tiny_shared(2), {.data = 4, .zero = zero}, 4));  // alone
+    inputs.push_back(with_experts(tiny_shared(2), {.data = 4, .zero = zero}, 2));
+    // Experts have two holders, everything else has one.
+    Model four_heads = tiny_shared(2);
+    four_heads.name = "tiny-shared-four-heads", four_heads.runs[1].block.kv_heads = 4;
+    inputs.push_back(with_experts(four_heads, {.tensor = 4, .zero = zero, .sequence_parallel = true}, 2, 1));
+    inputs.push_back(with_experts(tiny_dense_first(), {.pipeline = 2, .data = 4, .zero = zero}, 2));
+    for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
+      inputs.push_back(
+          with_experts(tiny_shared(2), {.tensor = 2, .data = 4, .zero = zero, .sequence_parallel = true}, 2, 2));
+      inputs.back().recompute = recompute;
+    }
+    for (const std::string schedule : {"interleaved-1f1b", "zb-h1", "zb-v", "terapipe"}) {
+      inputs.push_back(with_experts(tiny_shared(4), {.pipeline = 2, .data = 4, .zero = zero}, 2));
+      inputs.back().schedule = schedule;
+      if (schedule == "interleaved-1f1b" || schedule == "zb-v") inputs.back().layout.chunks = 2;
+      if (schedule == "terapipe") inputs.back().slices = 2;
+    }
   }
   expect_layouts_equal_one_process(inputs, few_steps, 1e-10);
 }

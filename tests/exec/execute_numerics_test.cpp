@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
-#include <torch/optim/adamw.h>
 #include <torch/types.h>
 
 #include <array>
@@ -11,25 +10,11 @@
 #include "exec/rank/gradient_dump.h"
 #include "exec/rank/virtual_ranks.h"
 #include "schedules/lower/lowering.h"
-#include "tests/support/reference_model.h"
+#include "tests/support/reference_training.h"
 #include "tests/support/tiny_runs.h"
 
 namespace slipway::test {
 namespace {
-
-// torch's optimizer with two groups: matrices decay, vectors do not.
-torch::optim::AdamW reference_optimizer(Weights& weights, const Optimizer& o) {
-  std::vector<at::Tensor> matrices, vectors;
-  for (auto& [name, weight] : weights) (weight.dim() == 2 ? matrices : vectors).push_back(weight);
-  const auto options = [&](double decay) {
-    return std::make_unique<torch::optim::AdamWOptions>(
-        torch::optim::AdamWOptions(o.lr).betas({o.beta1, o.beta2}).eps(o.epsilon).weight_decay(decay));
-  };
-  std::vector<torch::optim::OptimizerParamGroup> groups;
-  groups.emplace_back(matrices, options(o.weight_decay));
-  if (!vectors.empty()) groups.emplace_back(vectors, options(0.0));
-  return torch::optim::AdamW(std::move(groups), torch::optim::AdamWOptions(o.lr));
-}
 
 void expect_same_gradients(const Weights& weights, const std::string& folder, double norm) {
   const auto dumped = read_gradients(folder, 1);
@@ -138,10 +123,11 @@ void compare_router_with_reference(const Model& model, const Routing& routing, d
     ours.run_step(step);
     optimizer.zero_grad();
     double losses = 0;
-    for (int micro_batch = 0; micro_batch < 2; ++micro_batch) {
-      const at::Tensor loss = reference.loss(data.batch(step * 4 + micro_batch * 2, 2, at::kCPU)) / 2;
+    const std::int64_t together = balanced_sequences(routing, input.micro_batch), parts = 4 / together;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const at::Tensor loss = reference.loss(data.batch(step * 4 + part * together, together, at::kCPU)) / parts;
       losses += loss.item<double>();
-      (loss + reference.take_balancing_loss() / 2).backward();
+      (loss + reference.take_balancing_loss() / parts).backward();
     }
     EXPECT_NEAR(ours.take_loss(step), losses, 1e-11 * losses) << "step " << step;
     if (step == 0) expect_same_gradients(weights, folder, clip(weights, 0));
@@ -155,6 +141,11 @@ void compare_router_with_reference(const Model& model, const Routing& routing, d
 TEST(OneProcess, ExpertsThatALossBalancesHaveTheGradientsOfItsFormula) {
   for (const Recompute recompute : {Recompute::none, Recompute::full})
     compare_router_with_reference(tiny_mixtral(2), {.balancing_loss = 0.5}, 0, recompute);
+}
+// A micro-batch is of two sequences; the reference counts one after the other.
+TEST(OneProcess, ExpertsThatALossBalancesInEachSequenceHaveTheGradientsOfItsFormula) {
+  for (const Recompute recompute : {Recompute::none, Recompute::full})
+    compare_router_with_reference(tiny_mixtral(2), {.balancing_loss = 0.5, .balancing_sequences = 1}, 0, recompute);
 }
 TEST(OneProcess, ExpertsWithACapacityDropTheLastTokensOfEach) {
   for (const Recompute recompute : {Recompute::none, Recompute::full})

@@ -113,8 +113,8 @@ std::vector<Observation> micro_benchmarks(Clock clock, const Machine& machine) {
   result.push_back(compute("launch", {stream(4)}, 0));
   for (const double bytes : {1e3, 1e5}) result.push_back(compute("task", {stream(bytes)}, 1));
   for (const double bytes : {1e3, 3e3, 1e4, 3e4, 1e5, 3e5, 1e6, 3e6, 1e7}) {
-    for (const auto collective :
-         {Collective::send, Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
+    for (const auto collective : {Collective::send, Collective::all_reduce, Collective::all_gather,
+                                  Collective::reduce_scatter, Collective::all_to_all}) {
       result.push_back(message(collective, 2, bytes));
     }
   }

@@ -61,6 +61,8 @@ TEST(Measurement, EachKindIsPredictedByTheCostModel) {
   EXPECT_NEAR(predicted("measure all-gather bytes=1e6 members=4 dtype=float32 seconds=1"), 3e-4 + 0.75e-3, 1e-12);
   EXPECT_NEAR(predicted("measure reduce-scatter bytes=1e6 members=2 dtype=float32 seconds=1"), 1e-4 + 0.5e-3 + 0.25e-3,
               1e-12);
+  // Three messages of a quarter each.
+  EXPECT_NEAR(predicted("measure all-to-all bytes=1e6 members=4 dtype=float32 seconds=1"), 3e-4 + 0.75e-3, 1e-12);
   EXPECT_NEAR(predicted("measure host-to-device bytes=1e8 dtype=bfloat16 seconds=1"), 1e-5 + 2e-3, 1e-12);
   EXPECT_NEAR(predicted("measure device-to-host bytes=1e8 dtype=bfloat16 seconds=1"), 2e-5 + 5e-3, 1e-12);
 }

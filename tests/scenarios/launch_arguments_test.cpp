@@ -1,6 +1,8 @@
 // `slipway plan --emit`: a scenario as another trainer's arguments, and what they cannot express.
 #include <gmock/gmock.h>
 
+#include <map>
+
 #include "scenarios/plan/answer.h"
 
 namespace slipway::test {
@@ -195,6 +197,16 @@ TEST(LaunchArguments, NameRanksOfExpertsRotaryScalingAndTheEnvironment) {
               testing::IsSupersetOf({"--expert-model-parallel-size 4", "--expert-tensor-parallel-size 1"}));
   EXPECT_THAT(experts.environment, testing::ElementsAre("CUDA_DEVICE_MAX_CONNECTIONS=1"));
   EXPECT_THAT(experts.arguments, Not(Contains("--use-rope-scaling")));
+  const auto balanced = [&](const std::string& sequences) {  // micro-batches of two on 8 data ranks
+    return launch(mixtral,
+                  {"layout.tensor=1", "layout.pipeline=8", "layout.data=8", "layout.expert=8", "schedule.micro_batch=2",
+                   "run.balancing_loss=0.01", "run.balancing_sequences=" + sequences},
+                  Trainer::megatron)
+        .arguments;
+  };
+  for (const auto& [sequences, type] : std::map<std::string, std::string>{
+           {"0", "aux_loss"}, {"1", "seq_aux_loss"}, {"2", "aux_loss"}, {"16", "global_aux_loss"}})
+    EXPECT_THAT(balanced(sequences), Contains("--moe-router-load-balancing-type " + type)) << sequences;
   EXPECT_THAT(launch(large, {"model=llama-3.1-70b"}, Trainer::megatron).arguments, Contains("--use-rope-scaling"));
   EXPECT_THAT(launch(large, {"cluster.machine=b200"}, Trainer::megatron).environment, IsEmpty());
 }

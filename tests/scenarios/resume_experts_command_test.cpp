@@ -64,6 +64,9 @@ TEST_P(OtherLayoutOfExperts, GoesOnFromACheckpointAsIfNothingHadHappened) {
 }
 INSTANTIATE_TEST_SUITE_P(From, OtherLayoutOfExperts,
                          testing::Values("--set layout.tensor=2",
+                                         "--set layout.data=2 --set layout.expert=2 --set layout.zero=3",
+                                         "--set layout.data=4 --set layout.expert=2 --set layout.zero=2 "
+                                         "--set cluster.gpus_per_node=4",
                                          "--set layout.data=2 --set layout.expert=1 --set layout.expert_tensor=2",
                                          "--set cluster.gpus_per_node=1",
                                          "--set layout.data=2 --set layout.expert=2 --set cluster.gpus_per_node=1 "

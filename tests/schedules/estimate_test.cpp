@@ -91,7 +91,7 @@ Drawn random_step(std::mt19937& random) {
     l.zero = l.data * l.context > 1 ? one_of({0, 1, 2, 3}) : 0;
     if (experts) {
       l.expert_tensor = one_of({0, 1}), l.expert = one_of({1, 2, 4, 8});
-      l.sequence_parallel = l.tensor > 1, l.zero = std::min(l.zero, 1);
+      l.sequence_parallel = l.tensor > 1;
       const int cut = l.expert_tensor > 0 ? 1 : l.tensor;
       while (l.expert > 1 && member_count(l) % (l.expert * cut) != 0) l.expert /= 2;
     }

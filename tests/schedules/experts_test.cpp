@@ -144,12 +144,12 @@ TEST(Experts, RanksTogetherHoldEveryExpertEquallyOften) {
 TEST(Experts, GraphsOfEveryLayoutAndScheduleAreSound) {
   for (const Cut& cut : cuts)
     for (const char* schedule : {"1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "gpipe", "chimera"})
-      for (const int zero : {0, 1})
+      for (const int zero : {0, 1, 2, 3})
         for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
-          Step in = step_of(cut, 2, zero * shared);
+          Step in = step_of(cut, 2, zero % 2 * shared);
           in.schedule = schedule, in.layout.zero = zero, in.recompute = recompute;
           in.layout.chunks = in.schedule == "interleaved-1f1b" || in.schedule == "zb-v" ? 2 : 1;
-          in.clip_norm = zero, in.worker_norms = zero == 1 && recompute == Recompute::none;
+          in.clip_norm = zero % 2, in.worker_norms = zero == 1 && recompute == Recompute::none;
           if (in.schedule == "chimera" && zero == 0) in.clip_norm = 1;
           if (!legal(in)) continue;
           TaskGraph graph = lower(in);
@@ -173,6 +173,53 @@ TEST(Experts, HaveTheirOwnReductionOfGradients) {
   EXPECT_EQ(reductions[".L0.experts.ar_grad"], (std::pair<std::size_t, double>(2, experts / 4 * 3 * hidden * ffn)));
   const double rest = 4 * hidden * hidden + experts * hidden + 2 * hidden;
   EXPECT_EQ(reductions[".L0.ar_grad"], (std::pair<std::size_t, double>(8, rest)));
+}
+
+// Under ZeRO 3 experts are gathered and reduced where they have other holders, for each micro-batch; everything else
+// over all replicas.
+TEST(Experts, AreGatheredFromTheRanksThatHoldThemToo) {
+  for (const int expert : {4, 8}) {
+    Step in = step_of({.tensor = 1, .context = 1, .data = 8, .expert = expert});
+    in.layout.expert_tensor = 1, in.layout.zero = 3;
+    const TaskGraph graph = lower(in);
+    std::map<std::string, std::set<std::pair<std::size_t, double>>> messages;  // members and numbers, of layer 0
+    for (const Task& task : graph.tasks)
+      if (const Work& work = graph.work(task);
+          (work.kind == WorkKind::grad_reduce || work.kind == WorkKind::parameter_gather) && work.block == 1)
+        messages[work.suffix].insert({graph.communicator(task).ranks.size(), work.bytes / bytes_of(work.dtype)});
+    using Once = std::set<std::pair<std::size_t, double>>;
+    const double rest = 4 * hidden * hidden + experts * hidden + 2 * hidden;
+    EXPECT_EQ(messages[".L0.ag_param"], (Once{{8, rest}}));
+    EXPECT_EQ(messages[".L0.rs_grad"], (Once{{8, rest}}));
+    EXPECT_EQ(messages.contains(".L0.experts.rs_grad"), expert == 4) << "with 8 each rank has an expert of its own";
+    if (expert == 8) continue;
+    EXPECT_EQ(messages[".L0.experts.ag_param"], (Once{{2, experts / 4 * 3 * hidden * ffn}}));
+    EXPECT_EQ(messages[".L0.experts.rs_grad"], (Once{{2, experts / 4 * 3 * hidden * ffn}}));
+  }
+}
+
+// Choices are summed over the tensor ranks of sequence parallelism, context ranks and those data ranks whose sequences
+// are balanced together.
+TEST(Experts, LoadsAreSummedOverAllRanksWhoseSequencesAreBalancedTogether) {
+  for (const int ranks : {1, 2, 4}) {
+    Step in = step_of({.tensor = 2, .context = 2, .data = 4, .expert = 4, .expert_tensor = 1});
+    in.routing.balancing_loss = 0.01, in.routing.balancing_sequences = ranks * in.micro_batch;
+    const TaskGraph graph = lower(in);
+    std::map<std::string, std::set<std::vector<std::int32_t>>> groups;
+    for (const Task& task : graph.tasks)
+      if (const Work& work = graph.work(task); work.suffix.starts_with(".L0.ar_load"))
+        groups[work.suffix].insert(graph.communicator(task).ranks);
+    EXPECT_EQ(groups[".L0.ar_load_tp"].size(), 8U);
+    EXPECT_EQ(groups[".L0.ar_load_cp"].size(), 8U);
+    std::set<std::vector<std::int32_t>> expected;  // rank (d·2 + c)·2 + t
+    for (int first = 0; first < 4 && ranks > 1; first += ranks)
+      for (int place = 0; place < 4; ++place) {
+        std::vector<std::int32_t> members;
+        for (int d = first; d < first + ranks; ++d) members.push_back(4 * d + place);
+        expected.insert(members);
+      }
+    EXPECT_EQ(groups[".L0.ar_load_dp"], expected) << ranks;
+  }
 }
 
 // Shared experts need no rows of others: with a dispatch as long as their work, both run at once.
@@ -206,8 +253,18 @@ TEST(Experts, MistakesAreRefusedUnderTheirKey) {
   EXPECT_EQ(refused(in), Keys{"layout.expert_tensor"}) << "5 does not divide the width";
   in = step_of(cuts[3]), in.layout.sequence_parallel = false;
   EXPECT_EQ(refused(in), Keys{"layout.sequence_parallel"});
-  in = step_of(cuts[0]), in.layout.zero = 3;
-  EXPECT_EQ(refused(in), Keys{"layout.zero"});
+  in = step_of(cuts[0]), in.routing.balancing_sequences = 2;
+  EXPECT_EQ(refused(in), Keys{"run.balancing_sequences"}) << "nothing balances";
+  in.routing.balancing_loss = 0.01;
+  EXPECT_EQ(refused(in), Keys{});
+  for (const std::int64_t together : {1, 4, 8, 16}) {
+    in.routing.balancing_sequences = together;
+    EXPECT_EQ(refused(in), Keys{}) << together << " of micro-batches of 2 on 8 data ranks";
+  }
+  for (const std::int64_t together : {3, 6, 32}) {
+    in.routing.balancing_sequences = together;
+    EXPECT_EQ(refused(in), Keys{"run.balancing_sequences"}) << together;
+  }
   in = step_of(cuts[0]);
   Model dense = *in.model;
   for (BlockRun& run : dense.runs) run.block.experts = run.block.experts_per_token = 0;

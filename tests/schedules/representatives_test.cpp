@@ -109,7 +109,7 @@ Step random_step(std::mt19937& random, int ranks) {
   l.zero = l.data * l.context > 1 ? one_of({0, 1, 2, 3}) : 0;
   if (experts) {
     l.expert_tensor = one_of({0, 1}), l.expert = one_of({2, 4, 8});
-    l.sequence_parallel = l.tensor > 1, l.zero = std::min(l.zero, 1);
+    l.sequence_parallel = l.tensor > 1;
     const int cut = l.expert_tensor > 0 ? 1 : l.tensor;
     l.dispatcher = static_cast<Dispatcher>(one_of({0, 0, 1, 2, 3}));
     if (cut > 1 && l.dispatcher == Dispatcher::allgather) l.dispatcher = Dispatcher::deepep;
@@ -124,6 +124,10 @@ Step random_step(std::mt19937& random, int ranks) {
   in.micro_batch = one_of({1, 2});
   if (in.schedule == "terapipe" && l.context == 1 && in.recompute != Recompute::full) {
     in.slices = one_of({2, 4});
+  }
+  if (experts && in.slices == 1 && one_of({0, 1}) == 1) {
+    in.routing.balancing_loss = 0.01;
+    in.routing.balancing_sequences = one_of({0, 1, static_cast<int>(in.micro_batch) * l.data});
   }
   if (l.pipeline > 1 && one_of({0, 1}) == 1) {  // uneven: the first stage has a layer less, the last one more
     l.split = SplitKind::list;

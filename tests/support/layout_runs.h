@@ -70,12 +70,15 @@ inline const Trained& one_process(Step input, int run_steps = steps_of_a_run) {
   input.layout = Layout{};
   input.schedule = "1f1b";
   input.actions = nullptr;
-  input.micro_batch = 1;
+  // Without any notion of what is balanced together but the micro-batch.
+  input.micro_batch = input.routing.balancing_loss > 0 ? balanced_sequences(input.routing, input.micro_batch) : 1;
+  input.routing.balancing_sequences = 0;
   input.slices = 1;
   input.recompute = Recompute::none;
   const std::string key = input.model->name + std::to_string(layer_count(input.model)) +
                           std::to_string(blocks_of(input.model).back().tied) + std::to_string(input.clip_norm) + "/" +
-                          std::to_string(input.global_batch) + "/" + std::to_string(run_steps);
+                          std::to_string(input.global_batch) + "/" + std::to_string(input.micro_batch) + "/" +
+                          std::to_string(run_steps);
   const std::lock_guard lock(training);  // others wait for it
   const auto [at, is_new] = known.try_emplace(key);
   if (is_new) {
@@ -90,8 +93,8 @@ inline std::string describe_layout(const Step& input) {
   return input.schedule + ": tensor " + std::to_string(l.tensor) + (l.sequence_parallel ? " (sequence parallel)" : "") +
          ", pipeline " + std::to_string(l.pipeline) + ", data " + std::to_string(l.data) + ", context " +
          std::to_string(l.context) + ", chunks " + std::to_string(l.chunks) + ", ZeRO " + std::to_string(l.zero) +
-         ", expert " + std::to_string(l.expert) + " x " + std::to_string(l.expert_tensor) + ", recompute " +
-         name_of(input.recompute);
+         ", expert " + std::to_string(l.expert) + " x " + std::to_string(l.expert_tensor) + ", micro-batch " +
+         std::to_string(input.micro_batch) + ", recompute " + name_of(input.recompute);
 }
 
 // A layer per stage, two at least: few models, so that one process is trained once for many layouts.

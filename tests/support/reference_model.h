@@ -41,7 +41,8 @@ class ReferenceModel {
   // Rules of the router, and what came of them since the last call of take_...: the loss that balances experts (Fedus et
   // al. 2022, equation 4, with the share of k choices; of each call of loss()), the choices of each expert by layer.
   double balancing = 0, capacity = 0;
-  Weights biases;  // by layer's prefix
+  std::vector<at::Tensor> routed_together;  // positions whose tokens compete for the capacity; empty: all
+  Weights biases;                           // by layer's prefix
   at::Tensor take_balancing_loss() { return std::exchange(balancing_loss_, at::zeros({}, at::kDouble)); }
   Weights take_choices() { return std::exchange(choices_, {}); }
 
@@ -135,8 +136,15 @@ class ReferenceModel {
           balancing_loss_ +
           balancing * e * (chosen / (static_cast<double>(k) * tokens) * scores.mean(at::IntArrayRef{0, 1})).sum();
     if (capacity > 0) {  // tokens in the order of their places, of all sequences
-      const at::Tensor place = taken.transpose(0, 1).flatten(0, 1).cumsum(0).unflatten(0, {x.size(1), -1});
-      share = share.masked_fill(place.transpose(0, 1) > std::ceil(capacity * static_cast<double>(k) * tokens / e), 0);
+      at::Tensor dropped = at::zeros_like(taken);
+      const at::Tensor all = at::arange(x.size(1));
+      for (const at::Tensor& group : routed_together.empty() ? std::vector<at::Tensor>{all} : routed_together) {
+        const at::Tensor own = taken.index_select(1, group);
+        const at::Tensor place = own.transpose(0, 1).flatten(0, 1).cumsum(0).unflatten(0, {group.size(0), -1});
+        const double room = std::ceil(capacity * static_cast<double>(k * x.size(0) * group.size(0)) / e);
+        dropped.index_copy_(1, group, place.transpose(0, 1) > room);
+      }
+      share = share.masked_fill(dropped, 0);
     }
     at::Tensor sum = at::zeros_like(x);
     for (std::int64_t expert = 0; expert < block.experts; ++expert) {
