@@ -211,19 +211,30 @@ std::vector<Parameter> parameters_of(const Block& block, const std::string& pref
   return {};
 }
 
-std::vector<Parameter> parameters_of(const Model& model, int block_index) {
+namespace {
+
+// The run of a block, and how many layers stand before the block.
+struct RunOfBlock {
+  const BlockRun& run;
+  std::int64_t layers_before = 0;
+};
+RunOfBlock run_of_block(const Model& model, int block_index) {
   std::int64_t first = 0, layer = 0;  // of the present run
   for (const BlockRun& run : model.runs) {
-    const bool transformer = run.block.kind == BlockKind::transformer;
-    if (block_index >= first && block_index < first + run.count) {
-      const std::string prefix = transformer ? "layers." + std::to_string(layer + block_index - first) + "." : "";
-      return parameters_of(run.block, prefix, layer_count(model));
-    }
+    if (block_index >= first && block_index < first + run.count) return {run, layer + block_index - first};
     first += run.count;
-    if (transformer) layer += run.count;
+    if (run.block.kind == BlockKind::transformer) layer += run.count;
   }
   throw std::invalid_argument("model " + model.name + " has blocks 0.." + std::to_string(first - 1) + ", no block " +
                               std::to_string(block_index));
+}
+
+}  // namespace
+
+std::vector<Parameter> parameters_of(const Model& model, int block_index) {
+  const auto [run, layer] = run_of_block(model, block_index);
+  const bool transformer = run.block.kind == BlockKind::transformer;
+  return parameters_of(run.block, transformer ? "layers." + std::to_string(layer) + "." : "", layer_count(model));
 }
 
 std::vector<Piece> pieces_of(const Parameter& parameter, int rank, int degree) {
@@ -272,7 +283,7 @@ std::int64_t copied_elements(const Parameter& parameter, int degree) {
 
 BlockElements block_shard_elements(const Model& model, int block_index, const Sharding& sharding, bool shares_table) {
   BlockElements elements;
-  const bool is_layer = blocks_of(model)[block_index].kind == BlockKind::transformer;
+  const bool is_layer = run_of_block(model, block_index).run.block.kind == BlockKind::transformer;
   for (const Parameter& parameter : parameters_of(model, block_index)) {
     if (shares_table && !parameter.same_as.empty()) continue;
     if (parameter.experts == 0 || !dispatches(sharding)) {

@@ -274,6 +274,9 @@ std::string kernels_report(const MeasuredKernels& kernels) {
   std::string text = kernels_text(kernels.fitted);
   if (!kernels.too_few.empty())
     text += fmt::format("too few shapes for a fit (at least {}): {}\n", least_shapes, kernels.too_few);
+  if (!kernels.not_used.empty())
+    text += fmt::format("measured and not used, as constants of a step price them (`slipway list constants`): {}\n",
+                        kernels.not_used);
   return text + "\n";
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <span>
 
 #include "models/fit/folds.h"
@@ -12,9 +13,28 @@
 
 namespace slipway::scenarios {
 
+namespace {
+
+// What neither a kernel's constants nor a link's say anything of.
+bool is_priced_elsewhere(const Measurement& measurement, const Machine& machine) {
+  return kernel_tables({measurement}, machine).empty() && beside_kernels(observations_of({measurement})).empty();
+}
+
+std::string not_used_of(const std::vector<Measurement>& measurements, const Machine& machine) {
+  std::map<std::string, int> counts;
+  for (const Measurement& measurement : measurements)
+    if (is_priced_elsewhere(measurement, machine)) ++counts[measurement.what];
+  std::string text;
+  for (const auto& [what, count] : counts) text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", what, count);
+  return text;
+}
+
+}  // namespace
+
 MeasuredKernels measured_kernels(const std::vector<Measurement>& measurements, const Machine& start) {
   MeasuredKernels result;
   if (start.cores > 0) return result;
+  result.not_used = not_used_of(measurements, start);
   for (auto& [key, table] : kernel_tables(measurements, start)) {
     if (table.rows.size() < least_shapes) {
       result.too_few +=

@@ -15,6 +15,7 @@ namespace slipway::scenarios {
 struct MeasuredKernels {
   std::vector<FittedKernel> fitted;  // empty: nothing prices products in bfloat16, without which no step is priced so
   std::string too_few;               // "attention bfloat16 96 (3)": kernels with too few shapes for a fit; empty: none
+  std::string not_used;              // "elementwise (8), optimizer (2)": what constants of a step price; empty: none
 };
 
 // `start`: the machine as it was, with the peaks of its data sheet. CPU ranks have no kernels of this form.

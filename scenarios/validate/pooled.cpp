@@ -143,6 +143,17 @@ PooledTable mean_over(const std::vector<PooledTable>& tables, const std::string&
   return mean;
 }
 
+void set_covered(PooledValidation& result) {
+  std::vector<PooledScore> paper, after_3;
+  std::vector<int> rows;
+  for (const PooledTable& table : result.tables) {
+    paper.push_back(table.paper), after_3.push_back(table.after[1]);
+    rows.push_back(table.rows);
+  }
+  result.covered = covered_of_all_runs(paper, rows);
+  result.covered_after_3 = covered_of_all_runs(after_3, rows);
+}
+
 using RowsByTable = std::map<TableKey, std::vector<std::size_t>>;
 
 // Times and bytes that nothing takes when they are 0, and the factor of kernels that nobody fuses, which is then 1.
@@ -271,6 +282,7 @@ PooledValidation pooled_validation(const std::vector<PublishedTable>& tables,
     table.choice = found == chosen.end() ? choice_among({}) : found->second;
   }
   result.mean = mean_over(result.tables, "mean over tables");
+  set_covered(result);
   std::vector<PooledTable> larger = result.tables;
   std::erase_if(larger, [](const PooledTable& table) { return std::isnan(table.after.back().error.mean); });
   result.larger = mean_over(larger, "where there are 10");

@@ -65,8 +65,10 @@ struct PooledEffect {
 
 struct PooledValidation {
   std::vector<PooledTable> tables;
-  PooledTable mean;                       // over tables
-  PooledTable larger;                     // over those that have all of `after`
+  PooledTable mean;    // over tables
+  PooledTable larger;  // over those that have all of `after`
+  // Percent of all runs within the 90 % interval: nothing of yours, after 3 runs.
+  double covered = 0, covered_after_3 = 0;
   double effective = 0;                   // constants: Σ 1 − posterior variance / prior variance
   std::vector<PooledConstant> constants;  // shared ones, then deviations
   std::vector<PooledEffect> effects;      // the largest first

@@ -173,6 +173,10 @@ const Description<PooledValidation>& description() {
           .object("mean", "over tables", &PooledValidation::mean, table_keys())
           .object("larger", "the same over those of more than ten runs, which have every figure",
                   &PooledValidation::larger, table_keys())
+          .key("covered", "percent", "of all runs within the 90 % interval, with nothing of yours",
+               &PooledValidation::covered)
+          .key("covered_after_3", "percent", "the same after 3 runs of a table, of its others",
+               &PooledValidation::covered_after_3)
           .key("effective_constants", "count", "sum of 1 - variance after the fit / before it",
                &PooledValidation::effective)
           .list("effects", "what each constant of its own effect contributes, the largest first",
@@ -207,6 +211,14 @@ std::string expectation(const PooledValidation& validation) {
   return text + " of yours.\n";
 }
 
+// Nothing where no paper could be left out.
+std::string covered_text(const PooledValidation& validation) {
+  if (std::isnan(validation.covered)) return "";
+  std::string text = fmt::format("Of all runs {:.1f} % lie in the interval", validation.covered);
+  if (!std::isnan(validation.covered_after_3)) text += fmt::format(", {:.1f} % after 3", validation.covered_after_3);
+  return text + ", each table by as many as it has.\n";
+}
+
 }  // namespace
 
 std::string pooled_text(const PooledValidation& validation) {
@@ -219,8 +231,8 @@ std::string pooled_text(const PooledValidation& validation) {
       "trainer.\nInterval: runs within that of 90 %, and half of its width. Regret of the layout chosen with "
       "nothing of yours;\nnone fits, out of memory: of the tables of layouts, those of which nothing is "
       "recommended, and whose choice ran out.\n\n" +
-      aligned_table(table_keys().table(tables)) + "\nThe same, with runs of the trainer in the fit:\n\n" +
-      aligned_table(other_columns().table(tables)) +
+      aligned_table(table_keys().table(tables)) + covered_text(validation) +
+      "\nThe same, with runs of the trainer in the fit:\n\n" + aligned_table(other_columns().table(tables)) +
       "\nWith a residual layer: a smooth correction per trainer and machine, of the runs that are not left out. No\n"
       "other number here has it, nor has any other command.\n\n" +
       aligned_table(corrected_columns().table(tables));

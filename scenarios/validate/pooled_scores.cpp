@@ -73,6 +73,13 @@ PooledScore mean_of(const std::vector<PooledScore>& scores) {
           mean_where_known(scores, [](const PooledScore& each) { return each.half_width; })};
 }
 
+double covered_of_all_runs(const std::vector<PooledScore>& scores, const std::vector<int>& rows) {
+  double covered = 0, runs = 0;
+  for (std::size_t i = 0; i < scores.size(); ++i)
+    if (!std::isnan(scores[i].covered)) covered += scores[i].covered * rows[i], runs += rows[i];
+  return runs > 0 ? covered / runs : nothing;
+}
+
 std::vector<std::vector<std::size_t>> draws_of(const PooledRuns& runs, const std::vector<std::size_t>& table,
                                                std::size_t n) {
   std::map<std::string, std::vector<std::size_t>> layouts;

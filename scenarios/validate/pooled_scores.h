@@ -31,6 +31,9 @@ PooledScore score_of(const PooledRuns& runs, const std::vector<std::size_t>& row
 // The means of those that are there.
 PooledError mean_of(const std::vector<PooledError>& errors);
 PooledScore mean_of(const std::vector<PooledScore>& scores);
+// Percent of all runs within their 90 % interval, where tables of so many `rows` each have these scores: a large table
+// counts as its runs do. NaN without any.
+double covered_of_all_runs(const std::vector<PooledScore>& scores, const std::vector<int>& rows);
 
 // n runs of different layouts, several times over, from a fixed seed. None where no other run of the table would be left.
 std::vector<std::vector<std::size_t>> draws_of(const PooledRuns& runs, const std::vector<std::size_t>& table,

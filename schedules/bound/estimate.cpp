@@ -291,20 +291,22 @@ double shard_of(const BlockElements& held, const Layout& layout) {
   const auto dense = static_cast<double>(held.trained()), experts = static_cast<double>(held.trained_experts());
   return layout.zero == 0 ? dense + experts : dense / shards_of(layout) + experts / expert_data_of(layout);
 }
-// Seconds of the optimizer of a stage, with its casts of weights.
-double stage_update_seconds(const Step& step, const BlockElements& held, const Machine& machine) {
-  return update_seconds(step.optimizer, shard_of(held, step.layout), step.dtype, machine) +
-         cast_seconds(machine, weight_cast_bytes(step, held));
+// Seconds of the optimizer of one stage, with its casts of weights.
+double stage_update_seconds(const Step& step, const StageCosts& costs, int stage, const Machine& machine) {
+  const BlockElements& held = costs.elements[stage];
+  return overhead_of(machine) +
+         machine.constants.whole * (update_seconds(step.optimizer, shard_of(held, step.layout), step.dtype, machine) +
+                                    cast_seconds(machine, weight_cast_bytes(step, held)));
 }
+double once_a_step(const Machine& machine) { return machine.constants.whole * machine.constants.fixed; }
+
 Update update_of(const Step& step, const StageCosts& costs, int q, const Machine& machine) {
   const Layout& layout = step.layout;
-  const double whole = machine.constants.whole;
-  Update update{whole * machine.constants.fixed, 0, 0};
+  Update update{once_a_step(machine), 0, 0};
   for (int chunk = 0; chunk < layout.chunks; ++chunk) {
-    const double elements = shard_of(costs.elements[chunk * layout.pipeline + q], layout);
-    (chunk == 0 ? update.first : update.later) +=
-        overhead_of(machine) + whole * stage_update_seconds(step, costs.elements[chunk * layout.pipeline + q], machine);
-    update.held += elements;
+    const int stage = chunk * layout.pipeline + q;
+    (chunk == 0 ? update.first : update.later) += stage_update_seconds(step, costs, stage, machine);
+    update.held += shard_of(costs.elements[stage], layout);
   }
   return update;
 }
@@ -755,14 +757,11 @@ double own_norm_seconds(const Parts& parts, const Machine& machine, double eleme
 
 StepEndSeconds split_end(Parts& parts, const Step& step, const StageCosts& costs, const ScheduleUse& use, int q,
                          bool reduces) {
-  const Layout& layout = step.layout;
-  const Machine& machine = parts.cluster.groups[parts.wiring(layout).machine_group[q]].machine;
-  const double whole = machine.constants.whole;
+  const Machine& machine = machine_of(parts, step.layout, q);
   StepEndSeconds end;
-  end.optimizer = whole * machine.constants.fixed;
+  end.optimizer = once_a_step(machine);
   for (int stage = 0; stage < use.placement.stages(); ++stage)
-    if (use.placement.rank[stage] == q)
-      end.optimizer += overhead_of(machine) + whole * stage_update_seconds(step, costs.elements[stage], machine);
+    if (use.placement.rank[stage] == q) end.optimizer += stage_update_seconds(step, costs, stage, machine);
   if (reduces) end.data = exposed_reduction(parts, step, costs, q, Pass::weight_grad);
   return end;
 }

@@ -11,6 +11,7 @@
 #include "schedules/lower/pairs.h"
 #include "schedules/lower/passes.h"
 #include "schedules/rules/rules.h"
+#include "schedules/step/block_elements.h"
 #include "schedules/step/placement.h"
 
 namespace slipway::schedules {
@@ -56,6 +57,7 @@ LoweringState::LoweringState(ActionLists lists, TaskGraph& target)
       groups(step.layout, target.placement, Groups::needs_of(step), target.representatives, target.communicators),
       blocks(blocks_of(step.model)),
       shares_table(slipway::schedules::shares_table(step.model, step.layout, target.placement)),
+      elements(elements_of_blocks(step, shares_table)),
       boundary(boundary_bytes(step.model, target.shape())),
       actions(std::move(lists)) {
   const auto count = graph.stages.size();
@@ -198,7 +200,7 @@ std::vector<StaticBytes> static_bytes_of(const Step& step) {
   const Layout& layout = step.layout;
   const std::vector<BlockRange> parts = split_blocks(step.model, layout);
   const Placement placement = placement_for_any_batch(step);
-  const bool one_table = shares_table(step.model, layout, placement);
+  const auto elements = elements_of_blocks(step, shares_table(step.model, layout, placement));
   const std::vector<Block> blocks = blocks_of(step.model);
   std::vector<BlockRange> stages;
   for (int copy = 0; copy < placement.copies; ++copy) stages.insert(stages.end(), parts.begin(), parts.end());
@@ -208,7 +210,7 @@ std::vector<StaticBytes> static_bytes_of(const Step& step) {
     for (int stage = 0; stage < placement.stages(); ++stage) {
       if (placement.rank[stage] != pipeline) continue;
       const BlockRange& part = stages[stage];
-      for (int block = part.first; block < part.last; ++block) held += elements_of_block(step, block, one_table);
+      for (int block = part.first; block < part.last; ++block) held += elements[block];
     }
     result.push_back(static_bytes_of(held, step, placement.copies));
     if (!uses_kfac(step)) continue;

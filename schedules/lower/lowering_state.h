@@ -43,6 +43,7 @@ struct LoweringState {
   Groups groups;
   std::vector<Block> blocks;
   bool shares_table = false;                   // schedules/step/placement.h
+  std::vector<BlockElements> elements;         // per block, of one rank
   double boundary = 0;                         // bytes of the residual between stages, per rank
   std::vector<StageSegments> whole, by_block;  // per stage
   ActionLists actions;                         // per pipeline rank
@@ -89,12 +90,12 @@ struct LoweringState {
   std::vector<BufferId>& bucket(int rank, int bucket) { return buckets[row(rank, bucket)]; }
   // Trained parameters of a bucket on one rank; all of them.
   double elements_of(int bucket) const {
-    const BlockElements elements = elements_of_block(step, block_of(bucket), shares_table);
-    return static_cast<double>(is_experts(bucket) ? elements.trained_experts() : elements.trained());
+    const BlockElements& of = elements[block_of(bucket)];
+    return static_cast<double>(is_experts(bucket) ? of.trained_experts() : of.trained());
   }
   double all_elements_of(int bucket) const {
-    const BlockElements elements = elements_of_block(step, block_of(bucket), shares_table);
-    return static_cast<double>(is_experts(bucket) ? elements.experts : elements.dense);
+    const BlockElements& of = elements[block_of(bucket)];
+    return static_cast<double>(is_experts(bucket) ? of.experts : of.dense);
   }
   // Of the parameters of a bucket that are gathered, those of Linears in layers. Frozen ones are with ZeRO 3 alone.
   double gathered_linears_of(int bucket) const {

@@ -9,6 +9,7 @@
 #include "schedules/lower/lowering.h"
 #include "schedules/lower/segments.h"
 #include "schedules/memory/in_flight.h"
+#include "schedules/step/block_elements.h"
 #include "schedules/step/placement.h"
 
 namespace slipway::schedules {
@@ -33,6 +34,7 @@ struct Stages {
         own_split(!how.layers.empty()),
         shape(work_shape(of)),
         blocks(blocks_of(of.model)),
+        elements(elements_of_blocks(of)),
         actions(action_lists(of)),
         placement(placement_of(actions, schedule_shape(of))) {
     const std::vector<BlockRange> parts = own_split ? ranges_of(how.layers) : split_blocks(of.model, of.layout);
@@ -50,6 +52,7 @@ struct Stages {
   bool executor, own_split;
   WorkShape shape;  // of one micro-batch
   std::vector<Block> blocks;
+  std::vector<BlockElements> elements;  // per block, of one rank
   ActionLists actions;
   Placement placement;
   std::vector<BlockRange> ranges;  // per stage
@@ -143,7 +146,7 @@ std::vector<BlockElements> block_elements(const Stages& stages, int pipeline) {
   for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
     if (!stages.on_rank(stage, pipeline)) continue;
     for (int block = stages.ranges[stage].first; block < stages.ranges[stage].last; ++block)
-      elements.push_back(elements_of_block(stages.step, block));
+      elements.push_back(stages.elements[block]);
   }
   return elements;
 }

@@ -205,6 +205,11 @@ std::string measured_on_gpu(const Machine& machine) {
     lines.push_back(fmt::format("all-reduce bytes={} members=8 dtype=bfloat16", 1 << power));
   for (const int bytes : {1024, 1 << 20, 1 << 26})
     lines.push_back(fmt::format("transfer bytes={} members=2 dtype=bfloat16", bytes));
+  lines.push_back("all-reduce bytes=1024 members=8 dtype=bfloat16");
+  lines.push_back("attention pass=backward batch_heads=16 s=1024 d=128 dtype=bfloat16");
+  for (const int bytes : {1 << 20, 1 << 26}) lines.push_back(fmt::format("elementwise bytes={} dtype=bfloat16", bytes));
+  lines.push_back("launch dtype=bfloat16");
+  lines.push_back("optimizer elements=1048576 dtype=bfloat16");
   std::string text;
   for (const std::string& line : lines) {
     std::istringstream one("measure " + line + " seconds=1");
@@ -240,7 +245,10 @@ TEST_F(CalibrateCommand, AGpusMicroBenchmarksGiveTheConstantsOfItsKernelsByWhich
   }
   EXPECT_EQ(keys_of(machine.kernels), keys_of(before.kernels));
   EXPECT_THAT(out_.str(), AllOf(HasSubstr("gemm bfloat16"), HasSubstr("left out"),
-                                HasSubstr("too few shapes for a fit (at least 10): attention bfloat16 64 (2)")));
+                                HasSubstr("too few shapes for a fit (at least 10): attention bfloat16 64 (2)"),
+                                HasSubstr("measured and not used, as constants of a step price them (`slipway list "
+                                          "constants`): all-reduce (1), attention (1), elementwise (2), launch (1), "
+                                          "optimizer (1)\n")));
 
   const auto step_s = [&](const std::string& of_machine) {
     std::ostringstream out, err;

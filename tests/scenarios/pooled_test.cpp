@@ -52,12 +52,23 @@ TEST_F(Pooled, PredictsEachTableAlsoWithoutItsPaperAndStatesHowSureItIs) {
     }
   EXPECT_GT(json["tables"][0]["after_3"]["half_width"].get<double>(), 0);
   for (const auto& table : json["tables"]) EXPECT_TRUE(table["after_10"]["mean"].is_null());  // too few runs
+  double inside = 0, runs = 0;
+  for (const auto& table : json["tables"])
+    inside += table["paper"]["covered"].get<double>() * table["rows"].get<int>(), runs += table["rows"].get<int>();
+  EXPECT_NEAR(json["covered"].get<double>(), inside / runs, 1e-9) << "of runs, not the mean over tables";
   EXPECT_LT(json["mean"]["in_sample"]["mean"], json["mean"]["book"]["mean"]);
   EXPECT_GT(json["effective_constants"], 0);
   EXPECT_LT(json["effective_constants"], 60);
   std::ifstream rows(path("rows.csv"));
   const std::string text{std::istreambuf_iterator<char>(rows), {}};
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 20);
+}
+
+TEST(PooledScores, ALargeTableCountsInTheCoverageAsItsRunsDo) {
+  const double none = std::nan("");
+  const std::vector<PooledScore> scores{{{}, 80, 10}, {{}, 100, 20}, {{}, none, none}};
+  EXPECT_DOUBLE_EQ(covered_of_all_runs(scores, {30, 10, 500}), 85);
+  EXPECT_TRUE(std::isnan(covered_of_all_runs({{{}, none, none}}, {4})));
 }
 
 // What takes time or bytes makes no step faster by being there.
