@@ -47,6 +47,9 @@ struct MemoryFacts {
   LossMemory loss = LossMemory::vocabulary_parallel;
   GatheredInputs gathered = GatheredInputs::never;
   bool copies_gradient_shard = false;  // to fp32 at the update, with ZeRO
+  bool narrow_parameters = false;      // Linears in 8 bits have no copy in the dtype, where scales are not of blocks
+  bool fused_gate = false;             // silu(gate) is made again in the backward pass, not kept
+  bool weighs_activation = false;      // a row's weight multiplies the experts' activation: their results are not kept
   // Per parameter of the shard; R: replicas, data × context.
   double gradient_bytes = 0;           // as accumulated; 0: as the scenario says
   double replica_parameter_bytes = 0;  // with R > 1: a second gradient for the reduction
@@ -61,9 +64,10 @@ struct MemoryFacts {
 
 struct MemoryFact {
   std::string_view name, unit, meaning;
-  double MemoryFacts::*number = nullptr;  // nullptr: the fact is a word
+  double MemoryFacts::*number = nullptr;  // nullptr: the fact is a word or a flag
+  bool MemoryFacts::*flag = nullptr;
 };
-// All of them; "loss" and "gathered_inputs" have words, "copies_gradient_shard" is true or false.
+// All of them; "loss" and "gathered_inputs" have words; those without bytes are true or false.
 std::span<const MemoryFact> memory_facts();
 
 // Bytes are those of 16-bit training; wider dtypes in proportion. As they stand here they are the count itself, without

@@ -5,8 +5,13 @@
 namespace slipway::models {
 namespace {
 
+double absent_weights(const StageTerms& terms, const MemoryFacts& facts) {
+  return facts.narrow_parameters ? terms.wide_linears : 0;
+}
+
 void add_static(MemoryParts& parts, const StageTerms& terms, const MemoryConstants& c) {
   const MemoryFacts& facts = c.facts;
+  parts[MemoryPart::weights] -= absent_weights(terms, facts);
   if (facts.gradient_bytes > 0) parts[MemoryPart::gradients] *= facts.gradient_bytes / terms.gradient_bytes;
   const bool zero = terms.zero >= 1;
   if (zero && facts.copies_gradient_shard)
@@ -45,6 +50,7 @@ double gathered_bytes(const StageTerms& terms, const MemoryConstants& c) {
 }
 
 void scale_layers(MemoryParts& parts, const StageTerms& terms, const MemoryConstants& c) {
+  parts[MemoryPart::mlp] -= absent_bytes(terms.optional, c.facts);
   for (const MemoryPart part :
        {MemoryPart::norms, MemoryPart::projection_inputs, MemoryPart::attention, MemoryPart::mlp})
     parts[part] *= c.layer_factor;
@@ -91,6 +97,14 @@ MemoryParts estimated(const StageTerms& terms, const MemoryConstants& constants)
   parts[MemoryPart::tables] = c.facts.table_bytes + (terms.tensor > 1 ? c.facts.buffer_hidden_bytes * terms.hidden : 0);
   parts[MemoryPart::library] = library_bytes(terms, c);
   return parts;
+}
+
+double absent_bytes(const OptionalBytes& bytes, const MemoryFacts& facts) {
+  return (facts.fused_gate ? bytes.gates : 0) + (facts.weighs_activation ? bytes.expert_results : 0);
+}
+
+double absent_bytes(const StageTerms& terms, const MemoryFacts& facts) {
+  return absent_weights(terms, facts) + absent_bytes(terms.optional, facts);
 }
 
 double peak_bytes(const StageTerms& terms, const MemoryConstants& constants) {

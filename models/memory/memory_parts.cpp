@@ -38,8 +38,10 @@ constexpr std::array<PartName, memory_parts> names{{
 // q, k, v of this rank and the output: what every attention kernel keeps; the rest are scores.
 double attention_bytes(const Operator& op, const Block& block, const WorkShape& shape) {
   const std::int64_t heads = block.heads / shape.sharding.tensor,
-                     kv_heads = kv_heads_of_rank(block, shape.sharding.tensor);
-  const auto columns = static_cast<double>((heads + kv_heads) * block.head_dim + kv_heads * value_dim(block));
+                     kv_heads = kv_heads_of_rank(block, shape.sharding.tensor),
+                     outputs = shape.narrow == NarrowRecipe::none ? 0 : heads;
+  const auto columns =
+      static_cast<double>((heads + kv_heads) * block.head_dim + (kv_heads + outputs) * value_dim(block));
   return bytes_of(op.dtype) * static_cast<double>(tokens_of(shape).whole) * columns;
 }
 
@@ -63,6 +65,14 @@ void add_kept_of_route(const Operator& op, const Block& block, const WorkShape& 
   parts[MemoryPart::projection_inputs] += input;
   parts[MemoryPart::mlp] += op.saved_bytes - input;
 }
+
+// silu(gate): one of the three tensors that a gated activation keeps.
+double gate_bytes(const Operator& op, const Block& block) {
+  if (op.kind != OpKind::activation || !is_gated(block.mlp)) return 0;
+  return (op.saved_bytes + op.again_bytes + op.offloaded_bytes) / 3;
+}
+// Gate and up are what is offloaded first (levers.h: moe_act), and what is made again last.
+bool offloads_gate(const Operator& op, double gate) { return op.offloaded_bytes > 2.5 * gate; }
 
 double bytes_of_input(const Operator& op) {
   return bytes_of(op.dtype) * static_cast<double>(op.m) * static_cast<double>(op.k);
@@ -143,6 +153,27 @@ double activation_bytes(const MemoryParts& parts) {
   for (auto i = static_cast<std::size_t>(MemoryPart::norms); i <= static_cast<std::size_t>(MemoryPart::logits); ++i)
     bytes += parts[static_cast<MemoryPart>(i)];
   return bytes;
+}
+
+OptionalBytes& OptionalBytes::operator+=(const OptionalBytes& other) {
+  gates += other.gates, expert_results += other.expert_results;
+  return *this;
+}
+
+OptionalBytes operator*(double factor, OptionalBytes bytes) {
+  return {factor * bytes.gates, factor * bytes.expert_results};
+}
+
+OptionalBytes optional_kept(const Operator& op, const Block& block) {
+  if (op.kind == OpKind::combine) return {.expert_results = op.saved_bytes};
+  const double gate = gate_bytes(op, block);
+  return {.gates = op.again_bytes > 0 || offloads_gate(op, gate) ? 0 : gate};
+}
+
+OptionalBytes optional_at_work(const Operator& op, const Block& block, int copies) {
+  if (op.kind == OpKind::combine) return {.expert_results = op.again_bytes + copies * op.offloaded_bytes};
+  const double gate = gate_bytes(op, block);
+  return {.gates = (op.again_bytes > 0 ? gate : 0) + (offloads_gate(op, gate) ? copies * gate : 0)};
 }
 
 double bytes_for_weight_grads(std::span<const Operator> operators, bool first_input_comes_again) {

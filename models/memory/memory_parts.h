@@ -59,6 +59,19 @@ class MemoryParts {
 double sum(const MemoryParts& parts);
 double activation_bytes(const MemoryParts& parts);  // norms .. logits
 
+// Kept bytes that a trainer with other kernels does not keep (facts fused_gate and weighs_activation of
+// memory_constants.h). All of them are in the part `mlp`.
+struct OptionalBytes {
+  double gates = 0;           // silu(gate) of gated MLPs
+  double expert_results = 0;  // of experts, for the gradients of their weights
+  OptionalBytes& operator+=(const OptionalBytes& other);
+  friend OptionalBytes operator*(double factor, OptionalBytes bytes);
+};
+// Of what `op` keeps.
+OptionalBytes optional_kept(const Operator& op, const Block& block);
+// Of what `op` holds during its block's backward pass alone: made again, and `copies` times what comes from the host.
+OptionalBytes optional_at_work(const Operator& op, const Block& block, int copies);
+
 // Adds what `op`, an operator of `block`, keeps from forward to backward.
 void add_kept(const Operator& op, const Block& block, const WorkShape& shape, MemoryParts& parts);
 

@@ -188,7 +188,17 @@ class Recomputation {
       if (!is_attention(op.kind)) continue;
       op.again = true;
       op.begins_checkpoint = std::exchange(first, false);
+      const double output = output_bytes(op);
+      op.saved_bytes -= output;
+      op.again_bytes += output;
     }
+  }
+
+  // What attention keeps of its output itself, where the projection behind it keeps a narrow copy.
+  double output_bytes(const Operator& op) const {
+    if (shape_.narrow == NarrowRecipe::none || (op.kind == OpKind::ring_attention && op.round > 0)) return 0;
+    return std::min(op.saved_bytes, bytes_of(op.dtype) * real(op.m) *
+                                        real(block_.heads / shape_.sharding.tensor * value_dim(block_)));
   }
 
   void up_projections() {
@@ -199,8 +209,9 @@ class Recomputation {
         op.begins_checkpoint = std::exchange(first, false);
       }
       if (!any || !is_attention(op.kind)) continue;
-      op.again_bytes += op.saved_bytes;
-      op.saved_bytes = 0;
+      const double output = output_bytes(op);  // attention itself does not run again
+      op.again_bytes += op.saved_bytes - output;
+      op.saved_bytes = output;
     }
   }
 

@@ -322,6 +322,12 @@ double keys_seen(const CostInput& in) {
 // Backward has four products, and for flash a fifth that makes the scores again (Dao 2022: 2.5 × forward). Three are of
 // the width of queries, two of that of values. A sink is one more number in a head's softmax, left out. The
 // log-sum-exp that flash keeps (4 bytes per token and head) is left out as in Fujii's formula.
+// The output, which attention's backward pass reads: kept as the input of the projection behind it, but where that keeps
+// a narrow copy of it.
+double output_beside_copy(const CostInput& in, double numbers) {
+  return in.shape.narrow == NarrowRecipe::none ? 0 : element(in) * numbers;
+}
+
 void set_attention(Operator& op, const CostInput& in) {
   const Block& block = in.block;
   const Sharding& cut = in.shape.sharding;
@@ -346,6 +352,7 @@ void set_attention(Operator& op, const CostInput& in) {
       B * (2 * q + 2 * out + 2 * all_kv);  // q, output, its gradient, k, v read; three gradients written
   op.saved_bytes = B * (q + own_kv);       // the gathered k, v are gathered again (Fujii's formula); earlier
                                            // slices keep theirs
+  op.saved_bytes += output_beside_copy(in, out);
   if (!flash) set_scores(op, in, scores);
 }
 
@@ -375,7 +382,7 @@ void set_ring_attention(Operator& op, const CostInput& in) {
   op.forward_bytes = B * share * (q + out + kv);
   op.backward_bytes = B * share * (2 * q + 2 * out + 2 * kv);
   if (op.round == 0) {
-    op.saved_bytes = B * (q + kv);
+    op.saved_bytes = B * (q + kv) + output_beside_copy(in, out);
     return;
   }
   op.elementwise_forward_bytes = share * (B + 2 * F) * out;

@@ -139,12 +139,12 @@ class TrainerReader {
     if (entry.key == "loss") return refuse_unless(take_word(value.text, loss_memory_names, facts.loss), value, path);
     if (entry.key == "gathered_inputs")
       return refuse_unless(take_word(value.text, gathered_inputs_names, facts.gathered), value, path);
-    if (entry.key == "copies_gradient_shard")
-      return refuse_unless(take_flag(value.text, facts.copies_gradient_shard), value, path);
     const auto known = std::ranges::find(memory_facts(), std::string_view(entry.key), &MemoryFact::name);
     if (known == memory_facts().end())
       return refuse(entry.origin, path, "is no fact about memory (slipway list trainer-keys)", "remove it");
-    refuse_unless(take_number(value.text, facts.*known->number), value, path);
+    refuse_unless(known->flag != nullptr ? take_flag(value.text, facts.*known->flag)
+                                         : take_number(value.text, facts.*known->number),
+                  value, path);
   }
 
   Defects& defects_;

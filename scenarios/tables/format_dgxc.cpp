@@ -8,6 +8,20 @@
 
 namespace slipway::scenarios {
 
+namespace {
+
+// NVIDIA/NeMo scripts/performance/recommended_model_configs: of these models only DeepSeek-V3 has modules computed again.
+void set_recomputed(RunKeys& keys, const std::string& model, const std::string& machine) {
+  if (model != "deepseek-v3") {
+    set_recompute(keys, "");
+    return keys.assume("nothing is computed again");
+  }
+  set_recompute(keys, machine.starts_with("gb") ? "core_attn" : "mla_up_proj");
+  keys.assume("modules that NeMo's recipe of DeepSeek-V3 computes again");
+}
+
+}  // namespace
+
 void read_dgxc(const Cells& cells, PublishedRow& row) {
   row.status = RowStatus::ok;
   row.tflops_per_gpu = cells.number_or("tflops_per_gpu", 0);
@@ -48,8 +62,7 @@ void read_dgxc(const Cells& cells, PublishedRow& row) {
     keys.set("schedule.overlap_tensor", "true");
   // NeMo's recipe of FP8 until 25.04 is "hybrid" with delayed scaling: bf16_with_fp8_mixed.
   set_precision(keys, cells.text("precision"));
-  set_recompute(keys, "");
-  keys.assume("nothing is computed again");
+  set_recomputed(keys, model, row.machine);
   // NVIDIA/NeMo nemo/collections/llm/recipes, peft.dim: llama3_8b.py and llama3_70b.py; target_modules:
   // scripts/performance/llm/finetune_llama3_70b.py.
   const int rank = model == "llama-3.1-8b" || model == "llama-3-8b" ? 8 : 16;

@@ -10,6 +10,19 @@
 namespace slipway::scenarios {
 namespace {
 
+// "(none with this layout) nearest ...": a release whose code has other degrees.
+bool has_recipe(const Cells& cells) { return !cells.empty("recipe") && !cells.text("recipe").starts_with("(none"); }
+
+// Layers whose activations are in the host's memory.
+void set_offloaded_layers(RunKeys& keys, const Cells& cells, bool llama_in_shards) {
+  std::string layers = cells.text("r_cpu_offloading_num_layers");
+  if (layers.empty() && !has_recipe(cells) && llama_in_shards) {
+    layers = "40";  // scripts/performance/configs/llama/llama3_workload_base_configs.py
+    keys.assume("activations of 40 layers are in the host's memory, as in the next release");
+  }
+  if (!layers.empty()) keys.set("schedule.offload_layers", layers, "activations kept in the host's memory");
+}
+
 bool shards_all(const Cells& cells) {
   const bool by_recipe = !cells.empty("r_use_megatron_fsdp") && cells.flag("r_use_megatron_fsdp");
   return by_recipe || (!cells.empty("fsdp") && cells.text("fsdp") != "0" && cells.text("fsdp") != "n/a");
@@ -62,12 +75,13 @@ void read_megatron_bridge(const Cells& cells, PublishedRow& row) {
                 precision == "FP8-MX/blockwise" ? (row.machine.starts_with("h") ? "blockwise" : "mxfp8") : precision);
   if (!cells.empty("r_recompute_num_layers"))
     keys.set("schedule.recompute_layers", cells.text("r_recompute_num_layers"), "full recomputation of some layers");
-  else
+  else if (has_recipe(cells))
     set_recompute(keys, cells.text("r_recompute_modules"));
+  else
+    set_usual_recompute(keys, model, row.machine, precision);
+  set_usual_moments(keys, model);
   set_graphs(keys, cells.text("r_cuda_graph_impl"), cells.text("r_cuda_graph_scope"));
-  if (!cells.empty("r_cpu_offloading_num_layers"))
-    keys.set("schedule.offload_layers", cells.text("r_cpu_offloading_num_layers"),
-             "activations kept in the host's memory");
+  set_offloaded_layers(keys, cells, model == "llama-3.1-70b" && layout.full_shards);
   if (!cells.empty("r_offload_modules"))
     keys.set("schedule.offload", "[" + cells.text("r_offload_modules") + "]", "activations kept in the host's memory");
   // src/megatron/bridge/recipes/llama/llama3.py (peft.dim) and perf_recipes/llama (peft.target_modules).

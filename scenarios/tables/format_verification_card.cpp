@@ -51,8 +51,8 @@ void read_verification_card(const Cells& cells, PublishedRow& row) {
   set_pipeline(keys, model, layout.pipeline, layout.chunks);
   set_experts(keys, degree(cells, "ep"), static_cast<int>(cells.number_or("etp", 0)), cells.text("dispatcher"));
   set_precision(keys, cells.text("precision"));
-  set_recompute(keys, "");
-  keys.assume("nothing is computed again");
+  set_usual_recompute(keys, model, row.machine, cells.text("precision"));
+  set_usual_moments(keys, model);
   if (const std::string scopes = scopes_of(cells.text("cuda_graph")); !scopes.empty())
     set_graphs(keys, "transformer_engine", scopes);
   if (cells.text("other_features").find("sequence_packing") != std::string::npos) keys.refuse(std::string(packed));

@@ -208,6 +208,25 @@ void set_recompute(RunKeys& keys, const std::string& modules) {
   keys.set("schedule.recompute_modules", "[" + list + "]", "recomputation of modules");
 }
 
+// scripts/performance/configs/deepseek/deepseek_llm_pretrain.py and gpt_oss_workload_base_configs.py.
+void set_usual_recompute(RunKeys& keys, const std::string& model, const std::string& machine,
+                         const std::string& precision) {
+  if (model == "deepseek-v3")
+    set_recompute(keys, machine.starts_with("h") ? "mla_up_proj mlp" : "mla_up_proj");
+  else if (model == "gpt-oss-120b" && precision == "BF16")
+    set_recompute(keys, "layernorm moe_act");
+  else
+    return set_recompute(keys, "");
+  keys.assume("modules that NVIDIA's recipes of this model compute again");
+}
+
+// use_precision_aware_optimizer: src/megatron/bridge/recipes/deepseek/deepseek_v3.py.
+void set_usual_moments(RunKeys& keys, const std::string& model) {
+  if (model != "deepseek-v3") return;
+  keys.set("run.optimizer.moment_dtype", "bfloat16");
+  keys.assume("Adam's moments in bfloat16 as in NVIDIA's recipes of DeepSeek-V3");
+}
+
 void set_graphs(RunKeys& keys, const std::string& implementation, const std::string& scope) {
   if (implementation.empty() || implementation == "none") return;
   const bool whole = implementation == "full_iteration" || scope == "full_iteration";

@@ -77,6 +77,11 @@ void set_pipeline(RunKeys& keys, const std::string& model, int pipeline, int chu
 void set_cluster(RunKeys& keys, const std::string& machine, int gpus, int gpus_per_node = 8);
 // Modules that are computed again in the backward pass, in Megatron's words and any order; empty: none.
 void set_recompute(RunKeys& keys, const std::string& modules);
+// The same as NVIDIA's recipes of Megatron-Bridge have it for this model, where a row does not say its recipe.
+void set_usual_recompute(RunKeys& keys, const std::string& model, const std::string& machine,
+                         const std::string& precision);
+// Adam's moments with 16 bits where those recipes have them.
+void set_usual_moments(RunKeys& keys, const std::string& model);
 // LoRA: rank, and Linears with an adapter; empty: all. `assumed`: what of them the table lacks, and its source.
 void set_lora(RunKeys& keys, std::int64_t rank, const std::string& modules, const std::string& assumed);
 // CUDA graphs by Megatron's --cuda-graph-impl and --cuda-graph-scope.

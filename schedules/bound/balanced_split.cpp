@@ -112,7 +112,7 @@ std::vector<int> StepEstimator::Parts::most_layers(const Step& step, const Sched
   const std::vector<BlockElements>& elements = elements_of_runs(step);
   const auto fixed_bytes = [&](std::size_t run) {
     const StaticBytes fixed = static_bytes_of(elements[run], step, use.placement.copies);
-    return fixed.weights + least_gradients * fixed.gradients + fixed.optimizer;
+    return least_weights() * fixed.weights + least_gradients * fixed.gradients + fixed.optimizer;
   };
   std::vector<int> most;
   for (int q = 0; q < layout.pipeline; ++q) {
@@ -120,7 +120,7 @@ std::vector<int> StepEstimator::Parts::most_layers(const Step& step, const Sched
     const std::vector<BlockPrice>& prices = prices_of(step, group);
     const auto& held = use.in_flight[q];
     const auto bytes = [&](std::size_t run, int micro_batches) {
-      return fixed_bytes(run) + (use.is_plain ? least_kept * micro_batches * prices[run].kept_bytes : 0);
+      return fixed_bytes(run) + (use.is_plain ? least_kept * micro_batches * kept_bytes(prices[run]) : 0);
     };
     double room = memory_share * cluster.groups[group].machine.memory_bytes;
     if (use.placement.rank.front() == q) room -= bytes(0, held.front());
@@ -142,6 +142,7 @@ std::vector<std::vector<int>> StepEstimator::balanced_splits(const Step& step, d
       sound = std::make_unique<StepEstimator>(parts_->base, healthy(parts_->cluster));
       sound->parts_->least_gradients = parts_->least_gradients;
       sound->parts_->least_kept = parts_->least_kept;
+      sound->parts_->facts = parts_->facts;
     }
     return sound->balanced_splits(step, memory_share);
   }

@@ -79,7 +79,8 @@ void add_token_message(const Operator& op, int members, bool is_gather, bool at_
 BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Recompute recompute,
                        const Machine& machine, bool hides_tensor) {
   const std::vector<Operator> operators = operators_of(model, block, block + 1, shape);
-  const bool again = is_recomputed(recompute, blocks_of(model)[block]);
+  const Block here = blocks_of(model)[block];
+  const bool again = is_recomputed(recompute, here);
   const double whole = machine.constants.whole;
   BlockPrice price;
   if (again) price.host_backward_s = host_seconds_of_checkpoint(machine);
@@ -103,7 +104,10 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
         price.host_backward_s += whole * host_seconds(machine, op, Direction::backward) + (again ? launches : 0);
       }
       // A trainer's estimate counts what the embedding keeps in its own way.
-      if (op.kind != OpKind::embed && op.kind != OpKind::add_positions) price.kept_bytes += op.saved_bytes;
+      if (op.kind != OpKind::embed && op.kind != OpKind::add_positions) {
+        price.kept_bytes += op.saved_bytes;
+        price.optional += optional_kept(op, here);
+      }
       continue;
     }
     if (before != nullptr && before->kind != OpKind::communicate) ++price.cuts;
@@ -138,6 +142,7 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
   price.tensor_again = price.tensor_forward;
   price.context_again = price.context_forward;
   price.kept_bytes = boundary_bytes(model, shape);  // the block's input
+  price.optional = {};
   return price;
 }
 
@@ -510,7 +515,8 @@ void bound_memory(Parts& parts, const Step& step, int m, StepEstimate& estimate)
     }
     const StaticBytes fixed = static_bytes_of(elements, step, use.placement.copies);
     const double bytes =
-        fixed.weights + parts.least_gradients * fixed.gradients + fixed.optimizer + parts.least_kept * kept;
+        parts.least_weights() * fixed.weights + parts.least_gradients * fixed.gradients + fixed.optimizer +
+        parts.least_kept * kept;
     const double capacity = parts.cluster.groups[wires.machine_group[q]].machine.memory_bytes;
     const double share = capacity > 0 ? bytes / capacity : std::numeric_limits<double>::infinity();
     if (share <= estimate.memory_share) continue;
@@ -526,6 +532,7 @@ StepEstimator::StepEstimator(Step base, const Cluster& cluster, const MemoryCons
     : parts_(std::make_unique<Parts>(std::move(base), cluster)) {
   if (trainer.facts.gradient_bytes > 0)
     parts_->least_gradients = std::min(1.0, trainer.facts.gradient_bytes / bytes_of(parts_->base.gradient_dtype));
+  parts_->facts = trainer.facts;
   parts_->least_kept = std::min({1.0, trainer.layer_factor, trainer.norm_copy_bytes / 8, trainer.score_bytes / 5,
                                  trainer.fused_score_bytes / 5, trainer.logit_bytes / 4, trainer.plain_logit_bytes / 4,
                                  trainer.fused_logit_bytes / 4});

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "models/machine/collectives.h"
-#include "models/memory/memory_constants.h"
+#include "models/memory/memory_estimate.h"
 #include "schedules/time/durations.h"
 
 namespace slipway::schedules {
@@ -57,6 +57,7 @@ struct BlockPrice {
   double host_forward_s = 0, host_backward_s = 0;  // of the host
   int cuts = 0;                                    // communicate operators: each begins another segment
   double kept_bytes = 0;                           // from the forward to the backward of one micro-batch
+  OptionalBytes optional;                          // of kept_bytes
 };
 
 // Block `block` of blocks_of(model). Throws std::invalid_argument as operators_of and cost.h do.

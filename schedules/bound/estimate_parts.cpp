@@ -232,7 +232,7 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
       context_backward += count * messages.context_backward;
       host_forward += count * one.host_forward_s;
       host_backward += count * one.host_backward_s;
-      kept += count * one.kept_bytes;
+      kept += count * kept_bytes(one);
       held += {count * elements[run].dense, count * elements[run].experts, count * elements[run].linears,
                count * elements[run].frozen, count * elements[run].frozen_experts};
     }

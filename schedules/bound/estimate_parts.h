@@ -67,6 +67,10 @@ struct StepEstimator::Parts {
   std::vector<int> first_block;  // of each run
   bool tied = false;
   double least_gradients = 1, least_kept = 1;          // the trainer's smallest factors on these bytes
+  MemoryFacts facts;                                   // of the trainer
+  // Two copies with 8 bits beside one with 16.
+  double least_weights() const { return facts.narrow_parameters ? 0.5 : 1; }
+  double kept_bytes(const BlockPrice& price) const { return price.kept_bytes - absent_bytes(price.optional, facts); }
   std::map<int, double> norm_sums;                     // by ranks
   std::unique_ptr<StepEstimator> without_degradation;  // for the cluster without degradation, where that differs
 

@@ -59,10 +59,23 @@ struct Stages {
 };
 
 // Bytes that one micro-batch keeps on each stage; under full recompute without the layer at work.
+struct KeptBytes {
+  MemoryParts parts;
+  OptionalBytes optional;
+  KeptBytes& operator+=(const KeptBytes& other) {
+    parts += other.parts, optional += other.optional;
+    return *this;
+  }
+};
+void keep_larger(const KeptBytes& other, KeptBytes& most) {
+  if (sum(other.parts) > sum(most.parts)) most = other;
+}
+
 struct Kept {
-  std::vector<MemoryParts> parts;    // per stage
-  std::vector<MemoryParts> at_work;  // per stage: its largest recomputed block
-  std::vector<double> for_weights;   // per stage: bytes between split input and weight gradients
+  std::vector<KeptBytes> held;      // per stage
+  std::vector<KeptBytes> at_work;   // per stage: its largest recomputed block
+  std::vector<double> for_weights;  // per stage: bytes between split input and weight gradients
+  std::vector<double> block;        // per stage: of its largest layer
 };
 
 void add_gathered(const Operator& gather, const Block& block, const Stages& stages, MemoryParts& parts) {
@@ -72,26 +85,28 @@ void add_gathered(const Operator& gather, const Block& block, const Stages& stag
   parts[part_of_gathered(gather, block)] += bytes_beside_shard(gather, block, stages.shape.sharding, recomputed);
 }
 
-MemoryParts of_block(std::span<const Operator> operators, const Stages& stages) {
-  MemoryParts parts;
+KeptBytes of_block(std::span<const Operator> operators, const Stages& stages) {
+  KeptBytes bytes;
   for (const Operator& op : operators) {
     const Block& block = stages.blocks[op.block];
-    add_kept(op, block, stages.shape, parts);
-    add_gathered(op, block, stages, parts);
+    add_kept(op, block, stages.shape, bytes.parts);
+    add_gathered(op, block, stages, bytes.parts);
+    bytes.optional += optional_kept(op, block);
   }
-  return parts;
+  return bytes;
 }
 
 // Bytes of a block that are there during its backward pass alone: what recomputed modules make again, and what comes back
 // from the host's memory.
-MemoryParts made_again(std::span<const Operator> operators, const Stages& stages) {
-  MemoryParts parts;
+KeptBytes made_again(std::span<const Operator> operators, const Stages& stages) {
+  KeptBytes bytes;
   constexpr int copies = 2;  // of a layer that is on its way, and of the one at work
   for (Operator op : operators) {
+    bytes.optional += optional_at_work(op, stages.blocks[op.block], copies);
     op.saved_bytes = op.again_bytes + copies * op.offloaded_bytes;
-    add_kept(op, stages.blocks[op.block], stages.shape, parts);
+    add_kept(op, stages.blocks[op.block], stages.shape, bytes.parts);
   }
-  return parts;
+  return bytes;
 }
 
 double left_for_weights(const std::vector<Operator>& operators, const Stages& stages) {
@@ -119,22 +134,26 @@ Kept kept_of(const Stages& of) {
   const bool full = stages.step.recompute == Recompute::full;
   const double residual = boundary_bytes(stages.step.model, stages.shape);
   for (const BlockRange& range : stages.ranges) {
-    MemoryParts parts, at_work;
+    KeptBytes held, at_work;
+    double largest = 0;
     const auto operators = operators_of(stages.step.model, range.first, range.last, stages.shape);
     for (std::size_t at = 0; at < operators.size();) {
       const std::span<const Operator> block = block_at(operators, at);
       at += block.size();
-      const MemoryParts own = of_block(block, stages), again = made_again(block, stages);
-      if (sum(again) > sum(at_work)) at_work = again;
+      const KeptBytes own = of_block(block, stages);
+      keep_larger(made_again(block, stages), at_work);
       if (!full || stages.blocks[block.front().block].kind != BlockKind::transformer) {
-        parts += own;
+        held += own;
+        if (stages.blocks[block.front().block].kind == BlockKind::transformer)
+          largest = std::max(largest, sum(own.parts));
         continue;
       }
       const bool on_host = stages.step.levers.offloaded.has(OffloadedInput::layer_inputs);
-      parts[MemoryPart::layer_inputs] += on_host ? 0 : residual;
-      if (sum(own) > sum(at_work)) at_work = own;
+      held.parts[MemoryPart::layer_inputs] += on_host ? 0 : residual;
+      keep_larger(own, at_work);
     }
-    kept.parts.push_back(parts);
+    kept.held.push_back(held);
+    kept.block.push_back(largest);
     kept.for_weights.push_back(left_for_weights(operators, stages));
     kept.at_work.push_back(at_work);
   }
@@ -214,6 +233,14 @@ std::int64_t tied_elements(const Stages& stages, int pipeline) {
          block_shard_elements(stages.step.model, head, cut, true).sum();
 }
 
+// Weights in the dtype of Linears that have copies with 8 bits and no scales of blocks.
+double wide_linears(const BlockElements& elements, const Step& step) {
+  const auto narrow = format_of(step.narrow);
+  if (narrow != Format::fp8 && narrow != Format::mxfp8) return 0;
+  const auto numbers = static_cast<double>(elements.linears + elements.experts);
+  return numbers * bytes_of(step.dtype) / (step.layout.zero == 3 ? shards_of(step.layout) : 1);
+}
+
 // All terms except the bytes by part.
 StageTerms without_parts(const Stages& stages, int pipeline) {
   const Step& step = stages.step;
@@ -230,6 +257,7 @@ StageTerms without_parts(const Stages& stages, int pipeline) {
   terms.parameters = static_cast<double>(elements.trained() + elements.trained_experts() -
                                          (stages.step.levers.lora.rank > 0 ? 0 : tied_elements(stages, pipeline)));
   terms.gradient_bytes = bytes_of(step.gradient_dtype);
+  terms.wide_linears = wide_linears(elements, step);
   terms.replicas = shards_of(step.layout);
   terms.tensor = step.layout.tensor;
   terms.pipeline = step.layout.pipeline;
@@ -253,8 +281,9 @@ StageTerms without_parts(const Stages& stages, int pipeline) {
 std::vector<double> held(const Stages& stages, const Kept& kept) {
   std::vector<double> count(stages.ranges.size());
   std::vector<HeldBytes> bytes;
+  const bool melts = dispatches(stages.shape.sharding);  // else a pair is a forward and then a backward (pairs.h)
   for (std::size_t stage = 0; stage < count.size(); ++stage)
-    bytes.push_back({sum(kept.parts[stage]), kept.for_weights[stage]});
+    bytes.push_back({sum(kept.held[stage].parts), kept.for_weights[stage], melts ? kept.block[stage] : 0});
   for (const auto& list : stages.actions) {
     const std::vector<double> at_peak = held_at_peak(list, bytes);
     for (const Action& action : list) count[action.stage] = at_peak[action.stage];
@@ -285,17 +314,18 @@ std::vector<StageTerms> counted_memory(const Step& step, const CountedAs& as) {
   std::vector<StageTerms> memory;
   for (int pipeline = 0; pipeline < step.layout.pipeline; ++pipeline) {
     StageTerms terms = without_parts(stages, pipeline);
-    MemoryParts& parts = terms.parts;
-    MemoryParts at_work;
+    KeptBytes bytes, at_work;
     for (std::size_t stage = 0; stage < stages.ranges.size(); ++stage) {
       if (!stages.on_rank(stage, pipeline)) continue;
-      parts += in_flight[stage] * kept.parts[stage];
+      bytes += {in_flight[stage] * kept.held[stage].parts, in_flight[stage] * kept.held[stage].optional};
       terms.layers_kept += stages.layers(stage) * in_flight[stage];
       if (stages.has_embedding(stage)) terms.embeddings_held = in_flight[stage];
       if (stages.has_head(stage)) terms.heads_held = in_flight[stage];
-      if (sum(kept.at_work[stage]) > sum(at_work)) at_work = kept.at_work[stage];
+      keep_larger(kept.at_work[stage], at_work);
     }
-    parts += at_work;
+    bytes += at_work;
+    terms.optional = bytes.optional;
+    MemoryParts& parts = terms.parts = bytes.parts;
     if (step.recompute == Recompute::full) terms.layers_kept = 1;
     const StaticBytes& of_rank = fixed[pipeline];
     parts[MemoryPart::weights] = of_rank.weights;

@@ -5,7 +5,8 @@
 //   1F1B, 4 stages:  rank 0   F F F F B F B F B B B B      held: 4 = p − 0, on rank i: min(m, p − i)
 //
 // A micro-batch (slice) is held from its forward to its backward. With split gradients it is held to the input
-// gradients, and what the weight gradients need from there on. Guarded by tests/schedules/in_flight_test.cpp.
+// gradients, and what the weight gradients need from there on. A pair holds what is there at its larger end, and one
+// layer. Guarded by tests/schedules/in_flight_test.cpp.
 #pragma once
 
 #include <span>
@@ -19,6 +20,9 @@ namespace slipway::schedules {
 struct HeldBytes {
   double activations = 0;
   double for_weights = 0;  // between input and weight gradients
+  // Of the largest layer, where the layers of a pair's forward and backward alternate: a layer is given up for each that
+  // is kept. 0: a pair (Action::with_next) is one after the other.
+  double layer_of_pair = 0;
 };
 
 // `actions`: one rank's list; `of_stage`: all stages. Returns micro-batches per stage. One that waits only for its weight

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "models/machine/cost.h"
+#include "models/memory/memory_parts.h"
 #include "models/model/operators.h"
 #include "models/model/parameters.h"
 
@@ -239,6 +240,49 @@ TEST(Adapters, TakeTheTrafficOfTheirTensors) {
 TEST(Moments, OfTwoBytesLeaveTwentyTwoOfTheThirtyBytesOfAnUpdate) {
   EXPECT_DOUBLE_EQ(optimizer_seconds(plain_machine(), 1e9, Dtype::bfloat16, Dtype::bfloat16), 22e9 / 1e12);
   EXPECT_DOUBLE_EQ(optimizer_seconds(plain_machine(), 1e9, Dtype::bfloat16), 30e9 / 1e12);
+}
+
+// Megatron-Core's SwiGLUFunction keeps its input alone, and unpermute without probabilities nothing.
+TEST(OptionalBytes, AreSiluOfTheGateAndTheExpertsResultsWhereverALayerKeepsThem) {
+  const auto of = [](const WorkShape& shape) {
+    OptionalBytes kept, at_work;
+    const Block block = blocks_of(mixture())[1];
+    for (const Operator& op : layer(mixture(), shape)) {
+      kept += optional_kept(op, block);
+      at_work += optional_at_work(op, block, 2);
+    }
+    return std::pair(kept, at_work);
+  };
+  const double gates = 2.0 * s * (top * f + shared), results = 2.0 * s * top * h;
+  const auto [plain, plain_work] = of(shape_of());
+  EXPECT_DOUBLE_EQ(plain.gates, gates);
+  EXPECT_DOUBLE_EQ(plain.expert_results, results);
+  EXPECT_EQ(plain_work.gates + plain_work.expert_results, 0);
+  const auto [act, act_work] = of(recomputing(RecomputedModule::moe_act));
+  EXPECT_DOUBLE_EQ(act.gates, 2.0 * s * shared) << "shared experts are no module of it";
+  EXPECT_DOUBLE_EQ(act_work.gates, 2.0 * s * top * f);
+  const auto [moe, moe_work] = of(recomputing(RecomputedModule::moe));
+  EXPECT_EQ(moe.gates + moe.expert_results, 0);
+  EXPECT_DOUBLE_EQ(moe_work.gates, gates);
+  EXPECT_DOUBLE_EQ(moe_work.expert_results, results);
+  WorkShape offloading = shape_of();
+  offloading.levers.offloaded.add(OffloadedInput::moe_act);
+  EXPECT_DOUBLE_EQ(of(offloading).first.gates, gates) << "gate and up are in the host's memory, silu(gate) is not";
+}
+
+// Attention's backward pass reads its output, which in 16 bits is the next product's input.
+TEST(NarrowProducts, KeepAttentionsOutputBesideTheCopyOfTheProjection) {
+  const auto attention = [](const WorkShape& shape) {
+    for (const Operator& op : layer(dense(), shape))
+      if (op.kind == OpKind::attention) return op;
+    return Operator{};
+  };
+  WorkShape narrow = shape_of(2), recomputed = recomputing(RecomputedModule::core_attn, 2);
+  narrow.narrow = recomputed.narrow = NarrowRecipe::tensorwise;
+  const double output = 2.0 * s * h / 2;
+  EXPECT_DOUBLE_EQ(attention(narrow).saved_bytes - attention(shape_of(2)).saved_bytes, output);
+  EXPECT_DOUBLE_EQ(attention(narrow).saved_bytes - attention(recomputed).saved_bytes, output);
+  EXPECT_DOUBLE_EQ(attention(recomputed).again_bytes, output);
 }
 
 }  // namespace

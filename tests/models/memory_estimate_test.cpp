@@ -72,6 +72,22 @@ TEST(MemoryEstimate, ScalesWhatIsKeptAndAddsWorkAndTheAllocator) {
   EXPECT_DOUBLE_EQ(peak_bytes(some, constants), 300 + (1 + 0.1 * 2 / 2) * kept);
 }
 
+TEST(MemoryEstimate, FactsTakeAwayWhatATrainerDoesNotKeep) {
+  StageTerms some = terms();
+  some.wide_linears = 60;
+  some.optional = {.gates = 7, .expert_results = 11};
+  const double all = peak_bytes(some, none());
+  const auto less = [&](bool MemoryFacts::*fact) {
+    MemoryConstants constants = none();
+    constants.facts.*fact = true;
+    EXPECT_DOUBLE_EQ(absent_bytes(some, constants.facts), all - peak_bytes(some, constants));
+    return all - peak_bytes(some, constants);
+  };
+  EXPECT_DOUBLE_EQ(less(&MemoryFacts::narrow_parameters), 60);
+  EXPECT_DOUBLE_EQ(less(&MemoryFacts::fused_gate), 7);
+  EXPECT_DOUBLE_EQ(less(&MemoryFacts::weighs_activation), 11);
+}
+
 TEST(MemoryEstimate, LibrariesTakeAContextAndBuffersForEachKindOfGroup) {
   MemoryConstants constants = none();
   constants.context_bytes = 100;

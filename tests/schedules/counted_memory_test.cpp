@@ -121,5 +121,19 @@ TEST(CountedMemory, CutsTheHiddenStateOnlyUnderSequenceParallelism) {
   EXPECT_DOUBLE_EQ(counted_memory(step)[0].hidden_cut, counted_memory(step)[0].hidden);
 }
 
+// Transformer Engine's parameters in 8 bits (fp8_model_init) have no copy in bfloat16; blocks of scales are left out.
+TEST(CountedMemory, KnowsTheWeightsOfLinearsThatNarrowParametersHaveNoMore) {
+  Step step = author_case(2, 1, 1, 1, 4);
+  const double linears = 32.0 * (2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 14336) / 2;
+  const auto wide = [&](NarrowRecipe recipe) {
+    step.narrow = recipe;
+    return counted_memory(step)[0].wide_linears;
+  };
+  EXPECT_EQ(wide(NarrowRecipe::none), 0);
+  EXPECT_EQ(wide(NarrowRecipe::blockwise), 0);
+  EXPECT_EQ(wide(NarrowRecipe::tensorwise), 2 * linears);
+  EXPECT_EQ(wide(NarrowRecipe::mxfp8), 2 * linears);
+}
+
 }  // namespace
 }  // namespace slipway::test

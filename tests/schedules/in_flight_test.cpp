@@ -48,5 +48,12 @@ TEST(InFlight, ThePeakIsThatOfBytesNotOfCounts) {
   EXPECT_EQ(at_peak.at(2), 1);
 }
 
+// A pair gives up a layer of one micro-batch for each that it keeps of the other.
+TEST(InFlight, APairWhoseLayersAlternateHoldsALayerMoreInsteadOfAMicroBatchMore) {
+  const ActionLists lists = schedule_named("1f1b-merged")->actions({1, 1, 8, 1});
+  EXPECT_EQ(held_at_peak(lists[0], std::vector{HeldBytes{1, 1}})[0], 2) << "one after the other";
+  EXPECT_EQ(held_at_peak(lists[0], std::vector{HeldBytes{1, 1, 0.25}})[0], 1.25);
+}
+
 }  // namespace
 }  // namespace slipway::test
