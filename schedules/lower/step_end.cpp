@@ -175,7 +175,7 @@ Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int bucke
     tail = ".norm_grad";
   } else if (kind == WorkKind::kv_grad_reduce) {
     // Of sharded gradients, a rank has no more than its slice.
-    const double shards = state.shards_gradients_per_micro_batch() ? state.shard_degree() : 1;
+    const double shards = state.shards_gradients_per_micro_batch(bucket) ? state.shard_degree() : 1;
     elements = std::min(static_cast<double>(block_copied_elements(step.model, block, tensor)), elements / shards);
     tail = ".kv_grad";
   } else if (kind == WorkKind::tied_grad_reduce) {
