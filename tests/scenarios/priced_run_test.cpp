@@ -7,6 +7,7 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <string_view>
 
 #include "scenarios/language/load_trainer.h"
 #include "scenarios/tables/formats.h"
