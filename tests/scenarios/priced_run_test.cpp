@@ -7,6 +7,7 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <string_view>
 
 #include "scenarios/language/load_trainer.h"
 #include "scenarios/tables/formats.h"
@@ -46,26 +47,33 @@ TEST(PricedRun, TheCriticalPathOfARunSumsToItsReplay) {
 }
 
 // Beyond a little, another path may be the longest. Where the path begins with launches of the step before, its share of
-// them is by time, and what the device did meanwhile (update, fixed) counts too: up to 0.08 in steps of the host alone.
+// them is by time, and what the device did meanwhile (update, fixed) counts too. That happens in steps of the host alone:
+// in two of these runs, by 0.044 at most (host_member), where all other runs are exact to the step of the difference.
 TEST(PricedRun, SlopesAreThoseOfReplaysUnderMovedConstants) {
+  int exact = 0;
   for (const PublishedRow& row : some_runs()) {
     PricedRun run(row);
     StepConstants constants = book_constants();
     const double here = run.replay(always(constants));
-    std::vector<double> slopes;
-    slopes = run.slopes(always(constants), row.machine);
-    double sum = 0;
+    const std::vector<double> slopes = run.slopes(always(constants), row.machine);
+    double sum = 0, of_host = 0;
+    std::vector<double> replayed;
     const auto table = step_constants();
     for (std::size_t j = 0; j < table.size(); ++j) {
       constexpr double little = 1e-3;
       StepConstants moved = constants;
       moved.*table[j].value *= std::exp(little);
-      EXPECT_NEAR(std::log(PricedRun(row).replay(always(moved)) / here) / little, slopes[j], 0.09)
-          << table[j].name << ", " << in_words(row);
+      replayed.push_back(std::log(PricedRun(row).replay(always(moved)) / here) / little);
+      if (std::string_view(table[j].name).starts_with("host_")) of_host += replayed[j];
       sum += std::abs(slopes[j]);
     }
+    const bool is_of_the_host = of_host > 0.5;
+    for (std::size_t j = 0; j < table.size(); ++j)
+      EXPECT_NEAR(replayed[j], slopes[j], is_of_the_host ? 0.05 : 1e-3) << table[j].name << ", " << in_words(row);
     EXPECT_GT(sum, 0.5) << in_words(row);
+    exact += is_of_the_host ? 0 : 1;
   }
+  EXPECT_GE(exact, 20);
 }
 
 TEST(PricedRun, NothingMeasuredEntersAPrediction) {
