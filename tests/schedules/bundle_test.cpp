@@ -83,7 +83,7 @@ TEST(Bundle, AChangedByteIsRefusedByTheChecksum) {
 
 TEST(Bundle, ANewerVersionIsRefusedByName) {
   std::string text = written(small_bundle());
-  text.replace(text.find("slipway-bundle 18"), 17, "slipway-bundle 19");
+  text.replace(text.find("slipway-bundle 19"), 17, "slipway-bundle 20");
   EXPECT_THAT(failure(text), testing::AllOf(testing::HasSubstr("version 19"), testing::HasSubstr("run.slip:1")));
 }
 

@@ -5,10 +5,14 @@
 #include <map>
 #include <string>
 
+#include "schedules/bound/estimate.h"
 #include "schedules/check/check.h"
 #include "schedules/lower/lowering.h"
+#include "schedules/memory/memory_timeline.h"
 #include "schedules/rules/rules.h"
 #include "schedules/time/durations.h"
+#include "schedules/time/metrics.h"
+#include "sim/simulate.h"
 #include "tests/support/round_gpu.h"
 
 namespace slipway::test {
@@ -176,6 +180,40 @@ TEST(OptimizerOffload, IsRefusedWhereTheHostsMemoryIsUnknown) {
   ASSERT_EQ(refusals(step, cluster).size(), 1U);
   EXPECT_EQ(refusals(step, cluster)[0].key, "run.optimizer.offload_fraction");
   EXPECT_NE(refusals(step, cluster)[0].problem.find("host_memory_bandwidth"), std::string::npos);
+}
+
+TEST(NarrowSteps, HaveBoundsBelowTheSimulationAndGraphsWithoutViolations) {
+  Cluster cluster = with_host();
+  cluster.groups[0].gpus_per_node = 8;
+  cluster.fabrics = default_fabrics(cluster.groups);
+  constexpr double rounding = 1 + 1e-9;
+  for (const NarrowRecipe recipe : {NarrowRecipe::tensorwise, NarrowRecipe::mxfp8})
+    for (const int zero : {1, 2, 3})
+      for (const int tensor : {1, 2})
+        for (const bool experts : {false, true})
+          for (const bool one_copy : {false, true}) {
+            if (experts && zero > 1) continue;
+            Step step = narrow_step(recipe, experts);
+            step.layout.zero = zero, step.layout.tensor = tensor, step.layout.sequence_parallel = tensor > 1;
+            step.layout.pipeline = 2, step.global_batch = 8, step.clip_norm = 1;
+            step.layout.expert_tensor = experts ? 1 : 0;
+            step.narrow_habits = {
+                .one_copy = one_copy, .gathers_inputs = true, .gathers_weights = true, .dispatches = experts};
+            step.optimizer.offload_fraction = 0.5;
+            ASSERT_TRUE(legal(step));
+            TaskGraph graph = lower(step);
+            const Durations durations = order_and_price(graph, cluster);
+            const std::string text = std::string(name_of(recipe)) + " zero " + std::to_string(zero) + " t" +
+                                     std::to_string(tensor) + (experts ? " experts" : "");
+            const auto violations = check_graph(graph);
+            EXPECT_TRUE(violations.empty()) << text << ": " << describe(graph, violations.front());
+            const Timeline timeline = sim::simulate(graph, cluster, durations, {}).timeline;
+            const StepEstimate estimate = StepEstimator(step, cluster).estimate(step);
+            EXPECT_LE(estimate.bound_s, step_time_of(graph, timeline) * rounding) << text;
+            double fullest = 0;
+            for (const RankMemory& rank : memory_timeline(graph, timeline)) fullest = std::max(fullest, rank.peak);
+            EXPECT_LE(estimate.memory_bytes, fullest * rounding) << text;
+          }
 }
 
 }  // namespace
