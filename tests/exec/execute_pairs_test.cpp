@@ -32,7 +32,7 @@ TEST(PyTorchSchedules, OfTheirOwnTestsTrainLikeOneProcess) {
   expect_layouts_equal_one_process({of_file("pytorch_zb1p_2rank_2stagep_compute.csv", {.pipeline = 2}, 8),
                                     of_file("pytorch_zb1p_2rank_2stagep_comms.csv", {.pipeline = 2}, 8, false),
                                     of_file("torchtitan_custom_schedule.csv", {.tensor = 2, .pipeline = 2}, 8),
-                                    of_file("torchtitan_custom_schedule.csv", {.pipeline = 2, .data = 2, .zero = 3}, 4),
+                                    of_file("torchtitan_custom_schedule.csv", {.pipeline = 2, .data = 2, .zero = 3}, 8),
                                     of_file("pytorch_dualpipev_4rank_10mb.csv", {.pipeline = 4}, 10)});
 }
 

@@ -241,15 +241,17 @@ TEST(MessageBytes, AtAStageBoundaryAreAShardOnlyUnderSequenceParallel) {
 }
 
 TEST(Operators, RefuseDegreesThatDoNotDivideAndNameTheNumbers) {
-  const auto message = [](const WorkShape& shape) {
+  const auto message = [](const WorkShape& shape, const Model& model = llama_8b()) {
     try {
-      operators_of(llama_8b(), 0, L + 2, shape);
+      operators_of(model, 0, L + 2, shape);
     } catch (const std::invalid_argument& error) {
       return std::string(error.what());
     }
     return std::string("accepted");
   };
-  EXPECT_NE(message(shape_of(16, true, 1)).find("kv_heads = 8"), std::string::npos);
+  const Model six = llama("six key-value heads", {L, 96, 96, 12, 6, 128, s});
+  EXPECT_NE(message(shape_of(4, true, 1), six).find("kv_heads = 6"), std::string::npos)
+      << "two ranks would share three";
   EXPECT_NE(message(shape_of(5, false, 1)).find("vocab = 128256"), std::string::npos);
   EXPECT_NE(message(shape_of(1, false, 3)).find("8192"), std::string::npos);
   EXPECT_THROW(operators_of(llama_8b(), 0, L + 3, shape_of(1, false, 1)), std::invalid_argument);
