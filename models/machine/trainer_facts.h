@@ -18,6 +18,10 @@ inline constexpr std::array generation_names{
     Named{Generation::blackwell, "blackwell"}};
 constexpr const char* name_of(Generation generation) { return name_in(generation_names, generation); }
 
+// Whether FP8 matrices with a scale per tensor multiply without being transposed first (Transformer Engine,
+// nvte_is_non_tn_fp8_gemm_supported): on Hopper and before a copy by columns is needed for the backward pass.
+constexpr bool multiplies_in_any_order(Generation generation) { return generation == Generation::blackwell; }
+
 // The kernel that a trainer calls where a scenario says flash2. best: cuDNN's or flash attention 3, what was measured.
 // triton: flash attention 1 as OpenAI's Triton has it.
 enum class FlashKernel : std::uint8_t { flash1, triton, flash2, best };

@@ -76,6 +76,7 @@ void read_feature_effects(const Cells& cells, PublishedRow& row) {
   set_recompute(keys, modules == "[]" ? "" : modules);
   set_graphs(keys, scopes_of(cells.text("cuda_graph")).empty() ? "" : "transformer_engine",
              scopes_of(cells.text("cuda_graph")));
+  set_usual_moments(keys, model);
   set_others(keys, cells, model);
   set_scenario(row, keys);
   if (row.step_s == 0 && row.status == RowStatus::ok && row.scenario) {

@@ -220,11 +220,11 @@ void set_usual_recompute(RunKeys& keys, const std::string& model, const std::str
   keys.assume("modules that NVIDIA's recipes of this model compute again");
 }
 
-// use_precision_aware_optimizer: src/megatron/bridge/recipes/deepseek/deepseek_v3.py.
+// use_precision_aware_optimizer: src/megatron/bridge/recipes/deepseek/deepseek_v3.py and moonlight/moonlight_16b.py.
 void set_usual_moments(RunKeys& keys, const std::string& model) {
-  if (model != "deepseek-v3") return;
+  if (model != "deepseek-v3" && model != "moonlight-16b-a3b") return;
   keys.set("run.optimizer.moment_dtype", "bfloat16");
-  keys.assume("Adam's moments in bfloat16 as in NVIDIA's recipes of DeepSeek-V3");
+  keys.assume("Adam's moments in bfloat16 as in NVIDIA's recipes of this model");
 }
 
 void set_graphs(RunKeys& keys, const std::string& implementation, const std::string& scope) {
