@@ -37,8 +37,8 @@ constexpr std::array<PartName, memory_parts> names{{
 
 // q, k, v of this rank and the output: what every attention kernel keeps; the rest are scores.
 double attention_bytes(const Operator& op, const Block& block, const WorkShape& shape) {
-  const std::int64_t values = block.kv_heads * value_dim(block) +
-                              (shape.narrow == NarrowRecipe::none ? 0 : block.heads * value_dim(block));
+  const std::int64_t values =
+      block.kv_heads * value_dim(block) + (shape.narrow == NarrowRecipe::none ? 0 : block.heads * value_dim(block));
   const auto columns =
       static_cast<double>(((block.heads + block.kv_heads) * block.head_dim + values) / shape.sharding.tensor);
   return bytes_of(op.dtype) * static_cast<double>(tokens_of(shape).whole) * columns;
