@@ -38,7 +38,7 @@ struct StageTerms {
   // Of the parts, what the trainer's facts may say is not there.
   double wide_linears = 0;   // weights in the dtype of Linears that are kept in 8 bits besides
   double second_copies = 0;  // of these weights by columns, where the GPU multiplies FP8 in either order
-  OptionalBytes optional;   // of the MLP
+  OptionalBytes optional;    // of the MLP
 };
 MemoryParts estimated(const StageTerms& terms, const MemoryConstants& constants);
 // Of these bytes, those that are not there by these facts.

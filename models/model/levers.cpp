@@ -197,8 +197,8 @@ class Recomputation {
   // What attention keeps of its output itself, where the projection behind it keeps a narrow copy.
   double output_bytes(const Operator& op) const {
     if (shape_.narrow == NarrowRecipe::none || (op.kind == OpKind::ring_attention && op.round > 0)) return 0;
-    return std::min(op.saved_bytes, bytes_of(op.dtype) * real(op.m) *
-                                        real(block_.heads / shape_.sharding.tensor * value_dim(block_)));
+    return std::min(op.saved_bytes,
+                    bytes_of(op.dtype) * real(op.m) * real(block_.heads / shape_.sharding.tensor * value_dim(block_)));
   }
 
   void up_projections() {

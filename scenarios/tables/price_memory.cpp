@@ -84,7 +84,8 @@ MemoryRun memory_run_of(const PublishedRow& row) {
   run.machine = row.machine;
   if (const Trainer* trainer = built_in_trainer(row.trainer)) run.facts = trainer->memory;
   const bool any_order = multiplies_in_any_order(machine_of(row).generation);
-  run.stages = counted_memory(step_for_memory(row), {.executor = false, .layers = layers_of(row), .any_order = any_order});
+  run.stages =
+      counted_memory(step_for_memory(row), {.executor = false, .layers = layers_of(row), .any_order = any_order});
   run.capacity_bytes = machine_of(row).memory_bytes;
   run.fitted = row.status == RowStatus::ok;
   run.reserved_bytes = row.printed ? 0 : row.reserved_bytes;

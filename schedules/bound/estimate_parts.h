@@ -66,8 +66,8 @@ struct StepEstimator::Parts {
   double fastest_gpu = 1;        // of the degraded cluster
   std::vector<int> first_block;  // of each run
   bool tied = false;
-  double least_gradients = 1, least_kept = 1;          // the trainer's smallest factors on these bytes
-  MemoryFacts facts;                                   // of the trainer
+  double least_gradients = 1, least_kept = 1;  // the trainer's smallest factors on these bytes
+  MemoryFacts facts;                           // of the trainer
   // One of two copies with 8 bits beside one with 16 may be all there is.
   double least_weights() const { return facts.narrow_parameters && base.narrow != NarrowRecipe::none ? 0.25 : 1; }
   double kept_bytes(const BlockPrice& price) const { return price.kept_bytes - absent_bytes(price.optional, facts); }

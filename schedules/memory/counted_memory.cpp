@@ -239,8 +239,8 @@ std::int64_t tied_elements(const Stages& stages, int pipeline) {
 void set_wide_linears(const BlockElements& elements, const Step& step, bool any_order, StageTerms& terms) {
   const auto narrow = format_of(step.narrow);
   if (narrow != Format::fp8 && narrow != Format::mxfp8) return;
-  const auto numbers = static_cast<double>(elements.linears + elements.experts) /
-                       (step.layout.zero == 3 ? shards_of(step.layout) : 1);
+  const auto numbers =
+      static_cast<double>(elements.linears + elements.experts) / (step.layout.zero == 3 ? shards_of(step.layout) : 1);
   terms.wide_linears = numbers * bytes_of(step.dtype);
   if (narrow == Format::fp8 && any_order) terms.second_copies = numbers * weight_bytes(*narrow);
 }

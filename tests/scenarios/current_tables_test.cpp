@@ -89,6 +89,31 @@ TEST(BridgeTable, AnEffectThatNoKeySaysIsRefusedByItsName) {
   EXPECT_THAT(table.rows.at(0).not_modelled, Contains("hybrid layers (Mamba)"));
 }
 
+// NVIDIA ran them: recipes whose parameters are in 8 bits, with gradients and moments in 16.
+TEST(BridgeTable, PublishedRunsFit) {
+  const PublishedTable table =
+      table_of(bridge_header +
+               "26.08,yes,pretrain,DeepSeekV3,,yes,GB200,256,FP8_MX,4096,4096,1,1,4,1,4,64,0,4900,v,,mla_up_proj,,full_"
+               "iteration,,"
+               "True,hybridep,,,,,\n"
+               "26.02,yes,pretrain,LLAMA3_70B,,,H100,64,FP8_CS,8192,128,1,4,8,1,5,n/a,0,1600,v,,,,,,,,,,,,\n"
+               "26.04,yes,pretrain,Qwen3_30B_a3B,,yes,GB200,8,FP8_MX,4096,512,4,1,1,1,n/"
+               "a,8,0,20000,v,,,,,,False,hybridep,,,,,\n");
+  for (const PublishedRow& row : table.rows) {
+    ASSERT_EQ(row.unpriceable, "") << row.table;
+    EXPECT_TRUE(price(row).memory->fits) << row.table;
+  }
+  EXPECT_EQ(table.rows[0].step.optimizer.moment_dtype, Dtype::bfloat16);
+}
+
+TEST(BridgeTable, AReleaseWithoutARecipeHasTheUsualModulesAndSaysSo) {
+  const PublishedTable table =
+      table_of(bridge_header +
+               "25.09,yes,pretrain,DeepSeekV3,,yes,B200,256,FP8_CS,4096,2048,1,1,16,1,1,8,0,2265,,,,,,,,,,,,,\n");
+  EXPECT_EQ(table.rows.at(0).step.levers.recomputed, set_of(RecomputedModule::mla_up_proj));
+  EXPECT_THAT(table.rows[0].assumed, HasSubstr("compute again"));
+}
+
 TEST(RunKeys, AKeyThatTheLanguageLacksRefusesTheRowByItsEffect) {
   RunKeys keys;
   keys.set("layout.tensor", 2);
