@@ -1,0 +1,73 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "scenarios/answers/readable.h"
+#include "scenarios/report/report.h"
+
+namespace slipway::scenarios {
+
+const char* name_of(SpanColour colour) {
+  constexpr std::array<const char*, 7> names{"forward",   "backward",      "weight-grad", "recompute",
+                                             "optimizer", "communication", "other"};
+  return names.at(static_cast<std::size_t>(colour));
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  std::string text;
+  for (std::size_t first = 0, last = 0; first < ranks.size(); first = last + 1) {
+    for (last = first; last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1;) ++last;
+    text += (text.empty() ? "" : ", ") + std::to_string(ranks[first]);
+    if (last > first) text += (last == first + 1 ? ", " : "–") + std::to_string(ranks[last]);
+  }
+  return text;
+}
+
+TimelineSection timeline_section(TimelineView view, const std::string& title) {
+  std::string note = fmt::format("Step {}, {}, {}.", view.step, counted(view.ranks, "rank"),
+                                 counted(static_cast<std::int64_t>(view.tasks), "task"));
+  if (view.rows.size() < static_cast<std::size_t>(view.ranks)) note += " Ranks that do the same are one row.";
+  return {title, note, reduced(std::move(view))};
+}
+
+Bar path_bar(const TimelineView& view) {
+  Bar bar{
+      "What the step waits for: the critical path",
+      "The chain of tasks of which each waited for the one before, from the first start to the last end of the step.",
+      {}};
+  for (const PathShare& share : view.path)
+    bar.shares.push_back(
+        {share.name, readable_seconds(share.seconds), share.seconds / view.seconds, name_of(share.colour)});
+  return bar;
+}
+
+Plot memory_plot(const TimelineView& view, const std::vector<double>& capacities) {
+  constexpr std::size_t most_curves = 8;
+  std::vector<std::pair<double, const RankView*>> peaks;
+  for (const RankView& row : view.rows) {
+    if (row.memory.empty()) continue;
+    peaks.push_back({std::ranges::max_element(row.memory, {}, &MemoryPoint::bytes)->bytes, &row});
+  }
+  std::ranges::stable_sort(peaks, std::greater(), [](const auto& peak) { return peak.first; });
+  Plot plot;
+  plot.title = "Memory per rank over time";
+  plot.x = {"time in the step", PlotAxis::Unit::seconds};
+  plot.y = {"memory", PlotAxis::Unit::bytes};
+  if (peaks.size() > most_curves)
+    plot.note = fmt::format("The {} fullest of {} different ranks.", most_curves, peaks.size());
+  peaks.resize(std::min(peaks.size(), most_curves));
+  double capacity = 0;
+  for (const auto& [peak, row] : peaks) {
+    PlotSeries series{(row->ranks.size() == 1 ? "rank " : "ranks ") + ranks_text(row->ranks), {}, {}, Mark::steps};
+    for (const MemoryPoint& point : row->memory) series.x.push_back(point.at_s), series.y.push_back(point.bytes);
+    plot.series.push_back(std::move(series));
+    const auto rank = static_cast<std::size_t>(row->ranks.front());
+    if (rank < capacities.size() && (capacity == 0 || capacities[rank] < capacity)) capacity = capacities[rank];
+  }
+  if (capacity > 0 && !peaks.empty())
+    plot.levels.push_back({"capacity " + readable_bytes(capacity), {0, view.seconds}, {capacity, capacity}});
+  return plot;
+}
+
+}  // namespace slipway::scenarios
