@@ -36,9 +36,17 @@ Bar path_bar(const TimelineView& view) {
       "What the step waits for: the critical path",
       "The chain of tasks of which each waited for the one before, from the first start to the last end of the step.",
       {}};
-  for (const PathShare& share : view.path)
-    bar.shares.push_back(
-        {share.name, readable_seconds(share.seconds), share.seconds / view.seconds, name_of(share.colour)});
+  constexpr double little = 0.01;
+  double rest_s = 0;
+  for (const PathShare& share : view.path) {
+    if (share.seconds < little * view.seconds)
+      rest_s += share.seconds;
+    else
+      bar.shares.push_back(
+          {share.name, readable_seconds(share.seconds), share.seconds / view.seconds, name_of(share.colour)});
+  }
+  if (rest_s > 0)
+    bar.shares.push_back({"the rest", readable_seconds(rest_s), rest_s / view.seconds, name_of(SpanColour::other)});
   return bar;
 }
 

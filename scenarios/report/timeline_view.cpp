@@ -103,10 +103,16 @@ class Builder {
     return lanes.back();
   }
 
+  // The step begins with its first work. A receiver that waits since the step before is no work.
   void begin_at_zero() {
     double first = std::numeric_limits<double>::infinity(), last = 0;
-    for (const Span& span : view_.spans) first = std::min(first, span.start_s), last = std::max(last, span.end_s);
-    for (Span& span : view_.spans) span.start_s -= first, span.end_s -= first;
+    for (const Span& span : view_.spans)
+      first = std::min(first, begin_of_work(span)), last = std::max(last, span.end_s);
+    for (Span& span : view_.spans) {
+      const double work = begin_of_work(span) - first;
+      span.start_s = std::max(0.0, span.start_s - first), span.end_s -= first;
+      span.wait_s = std::max(0.0, work - span.start_s);
+    }
     for (RankView& row : view_.rows)
       for (MemoryPoint& point : row.memory) point.at_s -= first;
     view_.seconds = last - first;

@@ -2,6 +2,9 @@
 
 const seriesColours = ['forward', 'exposed', 'weight-grad', 'recompute', 'communication', 'backward', 'other', 'ink'];
 
+// Steps between the marks of an axis of bytes.
+const powersOfTwo = Array.from({length: 50}, (_, power) => 2 ** power);
+
 function columnsOf(series) {
   const points = [];
   series.forEach((each, s) => each.x.forEach((x, i) => {
@@ -40,6 +43,7 @@ function makePlot(section, place) {
   const axis = (side) => ({
     label: section[side].label, stroke: colour('soft'), labelSize: 22, size: side === 'y' ? 78 : 38,
     grid: {stroke: colour('line'), width: 1}, ticks: {stroke: colour('line')},
+    ...(section[side].unit === 'bytes' ? {incrs: powersOfTwo} : {}),
     values: (_, values) => values.map((value) => value === null ? '' : textOf[section[side].unit](value)),
   });
   const options = () => ({

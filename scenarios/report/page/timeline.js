@@ -119,50 +119,74 @@ function makeTimeline(section, place) {
     requestAnimationFrame(() => { asked = false; draw(); });
   }
 
-  // Rectangles of one lane by colour; neighbours narrower than a pixel become one, of the colour with most seconds.
-  function laneRectangles(lane, visit) {
-    const seconds = new Float64Array(view.kinds.length);
-    let pixel = -1, critical = 0, any = false;
+  // What is narrower than a pixel is drawn as columns of a pixel. A column is as high as the share of it that is filled.
+  function pixelColumns(kinds, visit) {
+    const seconds = new Float64Array(kinds), perPixel = (state.to - state.from) / (width - gutter);
+    let pixel = -1, critical = 0;
     const flush = () => {
-      if (!any) return;
-      let most = 0;
-      for (let kind = 0; kind < seconds.length; kind++) if (seconds[kind] > seconds[most]) most = kind;
-      visit(pixel, pixel + 1, most, critical, -1);
-      seconds.fill(0);
-      critical = 0;
-      any = false;
-    };
-    for (let i = firstAfter(lane, state.from); i < lane.count && lane.start[i] < state.to; i++) {
-      const left = x(lane.start[i]), right = x(lane.end[i]);
-      if (right - left >= 1) {
-        flush();
-        visit(left, right, lane.kind[i], lane.critical[i], i);
-        continue;
+      if (pixel < 0) return;
+      let most = 0, sum = 0;
+      for (let kind = 0; kind < kinds; kind++) {
+        sum += seconds[kind];
+        if (seconds[kind] > seconds[most]) most = kind;
       }
+      visit(pixel, Math.min(1, sum / perPixel), most, critical);
+      seconds.fill(0);
+      pixel = -1;
+      critical = 0;
+    };
+    const add = (left, kind, part, isCritical) => {
       const column = Math.floor(left);
       if (column !== pixel) flush();
       pixel = column;
-      any = true;
-      seconds[lane.kind[i]] += lane.busy[i] || 1e-12;
-      critical |= lane.critical[i];
+      seconds[kind] += part;
+      critical |= isCritical;
+    };
+    return {add, flush};
+  }
+
+  // visit(left, right, share of the height, kind, critical, span or -1)
+  function laneRectangles(lane, visit) {
+    const columns = pixelColumns(view.kinds.length, (pixel, share, kind, critical) =>
+      visit(pixel, pixel + 1, Math.max(share, 0.15), kind, critical, -1));
+    for (let i = firstAfter(lane, state.from); i < lane.count && lane.start[i] < state.to; i++) {
+      const left = x(lane.start[i]), right = x(lane.end[i]);
+      if (right - left < 1) {
+        columns.add(left, lane.kind[i], lane.busy[i], lane.critical[i]);
+      } else {
+        columns.flush();
+        const share = lane.tasks[i] > 1 ? lane.busy[i] / (lane.end[i] - lane.start[i]) : 1;
+        visit(left, right, share, lane.kind[i], lane.critical[i], i);
+      }
     }
-    flush();
+    columns.flush();
+  }
+
+  function drawIdle(lane, y, clip) {
+    brush.fillStyle = palette.idle;
+    const begin = clip(x(0));
+    brush.fillRect(begin, y, clip(x(view.seconds)) - begin, lane.height);
+    brush.fillStyle = palette.hatch;
+    const columns = pixelColumns(1, (pixel, share) => {
+      if (pixel >= gutter) brush.fillRect(pixel, y + lane.height * (1 - share), 1, lane.height * share);
+    });
+    for (const [start, end] of lane.exposed) {
+      if (end < state.from || start > state.to) continue;
+      const left = clip(x(start)), right = clip(x(end));
+      if (right - left < 1) {
+        columns.add(left, 0, end - start, 0);
+      } else {
+        columns.flush();
+        brush.fillRect(left, y, right - left, lane.height);
+      }
+    }
+    columns.flush();
   }
 
   function drawLane(lane, top) {
     const y = lane.y - top + axisHeight, clip = (px) => Math.max(gutter, Math.min(width, px));
-    if (lane.computes) {
-      brush.fillStyle = palette.idle;
-      const begin = clip(x(0));
-      brush.fillRect(begin, y, clip(x(view.seconds)) - begin, lane.height);
-      brush.fillStyle = palette.hatch;
-      for (const [start, end] of lane.exposed) {
-        if (end < state.from || start > state.to) continue;
-        const left = clip(x(start));
-        brush.fillRect(left, y, Math.max(0.5, clip(x(end)) - left), lane.height);
-      }
-    }
-    laneRectangles(lane, (left, right, kind, critical, i) => {
+    if (lane.computes) drawIdle(lane, y, clip);
+    laneRectangles(lane, (left, right, share, kind, critical, i) => {
       const from = clip(left), to = clip(right);
       if (to <= from) return;
       const faded = state.onlyPath && !critical;
@@ -170,8 +194,8 @@ function makeTimeline(section, place) {
       brush.globalAlpha = faded ? 0.18 : 1;
       const work = i >= 0 && lane.wait[i] > 0 ? Math.min(to, clip(x(lane.start[i] + lane.wait[i]))) : from;
       const edge = to - from > 3 ? 1 : 0;  // neighbours stay apart
-      if (to > work) brush.fillRect(work, y, to - work - edge, lane.height);
-      brush.globalAlpha = faded ? 0.08 : 0.3;
+      if (to > work) brush.fillRect(work, y, to - work - edge, lane.height * share);
+      brush.globalAlpha = faded ? 0.06 : 0.2;
       if (work > from) brush.fillRect(from, y, work - from, lane.height);
       brush.globalAlpha = 1;
       if (critical) {
@@ -218,7 +242,7 @@ function makeTimeline(section, place) {
     }
     brush.stroke();
     brush.textAlign = 'left';
-    brush.fillText('time in the step', 6, 12, gutter - 40);
+    if (gutter > 100) brush.fillText('time in the step', 6, 12);
   }
 
   // From the end of the cause to the start of what waited for it.
@@ -463,7 +487,7 @@ function timelineLegend(view, lanes) {
     legend.append(item);
   };
   for (const [name, meaning] of colourMeanings) if (used.has(name)) entry('', name, meaning);
-  if (lanes.some((lane) => lane.wait.some((wait) => wait > 0))) entry('', 'communication', 'waiting for other members', 0.35);
+  if (lanes.some((lane) => lane.wait.some((wait) => wait > 0))) entry('', 'communication', 'waiting for other members', 0.25);
   if (lanes.some((lane) => lane.exposed.length)) entry('hatched', 'exposed', 'exposed communication: compute idles');
   entry('', 'idle', 'bubble: idle for any other reason');
   entry('path', 'ink', 'critical path');
