@@ -98,6 +98,8 @@ std::string ranks_text(const std::vector<int>& ranks);
 // Sections that several commands have.
 TimelineSection timeline_section(TimelineView view, const std::string& title = "Timeline");
 Bar path_bar(const TimelineView& view);
+// Loss and batch over the steps of a training: one plot each, the second where the batch grew. Empty without losses.
+std::vector<Plot> training_plots(const std::vector<LossPoint>& losses);
 // The memory curves of a view as a plot, with the capacity of the fullest rank as a level where it is known.
 Plot memory_plot(const TimelineView& view, const std::vector<double>& capacities);
 

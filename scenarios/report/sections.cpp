@@ -50,6 +50,23 @@ Bar path_bar(const TimelineView& view) {
   return bar;
 }
 
+std::vector<Plot> training_plots(const std::vector<LossPoint>& losses) {
+  if (losses.empty()) return {};
+  PlotSeries loss{"loss", {}, {}}, held_out{"held-out data", {}, {}, Mark::points}, batch{"batch", {}, {}, Mark::steps};
+  for (const LossPoint& point : losses) {
+    const double step = point.step + 1;
+    loss.x.push_back(step), loss.y.push_back(point.loss);
+    if (point.evaluation_loss) held_out.x.push_back(step), held_out.y.push_back(*point.evaluation_loss);
+    if (point.batch) batch.x.push_back(step), batch.y.push_back(static_cast<double>(*point.batch));
+  }
+  Plot losses_plot{"Loss", "Mean over the tokens of a step.", {"step"}, {"loss in nats"}, {std::move(loss)}, false, {}};
+  if (!held_out.x.empty()) losses_plot.series.push_back(std::move(held_out));
+  std::vector<Plot> plots{std::move(losses_plot)};
+  if (!batch.x.empty())
+    plots.push_back({"Batch", "Sequences of a step.", {"step"}, {"batch in sequences"}, {std::move(batch)}, false, {}});
+  return plots;
+}
+
 Plot memory_plot(const TimelineView& view, const std::vector<double>& capacities) {
   constexpr std::size_t most_curves = 8;
   std::vector<std::pair<double, const RankView*>> peaks;

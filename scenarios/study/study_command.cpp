@@ -13,6 +13,7 @@
 #include "scenarios/language/document.h"
 #include "scenarios/language/nearest.h"
 #include "scenarios/study/plot.h"
+#include "scenarios/study/study_page.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -39,6 +40,7 @@ CommandOptions declared_options() {
       .values("set", "KEY=VALUE", "override a key in all points; may be repeated (`slipway list keys`)")
       .value("columns", "NAME,...",
              "columns of the printed table (default: all that any point has, without peak_memory_bytes)")
+      .value("report", "FILE", report_meaning)
       .flag("json", "print only the points, as JSON, on standard output")
       .json_keys(study_answers())
       .value("csv", "FILE", "write the table as CSV, with all digits and an `error` column")
@@ -138,6 +140,7 @@ int study_command(const std::vector<std::string>& args, std::ostream& out, std::
     throw UsageError("--figure is what --plot draws; give --plot a file as well");
   for (const char* output : {"csv", "plot"})
     if (const auto path = options.text(output)) check_output(std::string("--") + output, *path, study.scenarios);
+  check_report(options, study.scenarios);
   bool interrupted = false;
   {
     const CatchInterrupts guard;
@@ -154,11 +157,13 @@ int study_command(const std::vector<std::string>& args, std::ostream& out, std::
     write_file(*path, study_svg(study, metric_of(options.text("figure"), study.rows)));
     talk << "plot: " << *path << '\n';
   }
+  const bool any = std::any_of(study.rows.begin(), study.rows.end(), [](const StudyRow& r) { return r.error.empty(); });
+  if (const auto path = options.text("report"); path && any)
+    write_report(*path, report_of(study)), talk << "report: " << *path << '\n';
   if (interrupted) {
     err << "slipway study: interrupted; the table has the points completed until then\n";
     return status_failed;
   }
-  const bool any = std::any_of(study.rows.begin(), study.rows.end(), [](const StudyRow& r) { return r.error.empty(); });
   return any ? status_done : status_failed;
 }
 
