@@ -123,7 +123,7 @@ class PackedView {
     Packed packed;
     std::int64_t before = 0;
     for (const std::uint32_t i : lane.spans) {
-      const Span& span = view_.spans[i];
+      const TaskSpan& span = view_.spans[i];
       const std::int64_t start = ticks(span.start_s);
       packed.add(start - before), before = start;
       packed.add(ticks(span.end_s) - start);

@@ -4,7 +4,7 @@
 //
 // Nothing in here draws and nothing is computed in the page but pixels. So whatever a page shows, a test can read here.
 // The page needs no network. Its data stand in it as JSON, times in seconds and sizes in bytes.
-// Guarded by tests/scenarios/report_test.cpp; in a browser by tests/scenarios/report_page_test.cpp.
+// Guarded by tests/scenarios/report_test.cpp; in a browser by tests/report/page_test.py.
 #pragma once
 
 #include <string>

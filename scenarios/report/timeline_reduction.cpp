@@ -8,10 +8,10 @@ namespace {
 // Neighbours of a lane that become one span, one run after another. visit(first, last): places in lane.spans.
 template <typename Visit>
 void each_run(const TimelineView& view, const LaneView& lane, double cell_s, const Visit& visit) {
-  const auto is_short = [&](const Span& span) { return !span.critical && span.end_s - span.start_s < cell_s; };
-  const auto cell = [&](const Span& span) { return static_cast<std::int64_t>(span.start_s / cell_s); };
+  const auto is_short = [&](const TaskSpan& span) { return !span.critical && span.end_s - span.start_s < cell_s; };
+  const auto cell = [&](const TaskSpan& span) { return static_cast<std::int64_t>(span.start_s / cell_s); };
   for (std::size_t first = 0, last = 0; first < lane.spans.size(); first = last) {
-    const Span& span = view.spans[lane.spans[first]];
+    const TaskSpan& span = view.spans[lane.spans[first]];
     last = first + 1;
     if (is_short(span))
       while (last < lane.spans.size() && is_short(view.spans[lane.spans[last]]) &&
@@ -28,13 +28,13 @@ std::size_t runs(const TimelineView& view, double cell_s) {
   return count;
 }
 
-Span joined(const TimelineView& view, const LaneView& lane, std::size_t first, std::size_t last) {
-  Span all = view.spans[lane.spans[first]];
+TaskSpan joined(const TimelineView& view, const LaneView& lane, std::size_t first, std::size_t last) {
+  TaskSpan all = view.spans[lane.spans[first]];
   if (last == first + 1) return all;
   std::vector<double> busy(view.kinds.size());
   all.wait_s = all.busy_s = all.bytes = 0, all.tasks = 0, all.cause = -1;
   for (std::size_t i = first; i < last; ++i) {
-    const Span& span = view.spans[lane.spans[i]];
+    const TaskSpan& span = view.spans[lane.spans[i]];
     all.end_s = std::max(all.end_s, span.end_s);
     all.wait_s += span.wait_s, all.busy_s += span.busy_s, all.bytes += span.bytes, all.tasks += span.tasks;
     busy[span.kind] += span.busy_s;
@@ -66,7 +66,7 @@ TimelineView reduced(TimelineView view, std::size_t most) {
   double cell_s = view.seconds / (1 << 22);
   while (runs(view, cell_s) > most && cell_s < view.seconds) cell_s *= 2;
   std::vector<std::int32_t> number(view.spans.size());
-  std::vector<Span> spans;
+  std::vector<TaskSpan> spans;
   for (RankView& row : view.rows)
     for (LaneView& lane : row.lanes) {
       std::vector<std::uint32_t> kept;
@@ -77,7 +77,7 @@ TimelineView reduced(TimelineView view, std::size_t most) {
       });
       lane.spans = std::move(kept);
     }
-  for (Span& span : spans)
+  for (TaskSpan& span : spans)
     if (span.cause >= 0) span.cause = number[static_cast<std::size_t>(span.cause)];
   view.spans = std::move(spans);
   return view;

@@ -57,7 +57,7 @@ class Builder {
     if (record.step / window_ != step_ / window_) return;
     LaneView& lane = lane_of(record);
     lane.spans.push_back(static_cast<std::uint32_t>(view_.spans.size()));
-    Span span;
+    TaskSpan span;
     span.start_s = record.start_s, span.end_s = record.end_s, span.wait_s = record.wait_s;
     span.busy_s = work_seconds(record), span.bytes = record.bytes;
     span.label = labels_.of(record.label), span.kind = kinds_.of(record.kind), span.step = record.step;
@@ -106,9 +106,9 @@ class Builder {
   // The step begins with its first work. A receiver that waits since the step before is no work.
   void begin_at_zero() {
     double first = std::numeric_limits<double>::infinity(), last = 0;
-    for (const Span& span : view_.spans)
+    for (const TaskSpan& span : view_.spans)
       first = std::min(first, begin_of_work(span)), last = std::max(last, span.end_s);
-    for (Span& span : view_.spans) {
+    for (TaskSpan& span : view_.spans) {
       const double work = begin_of_work(span) - first;
       span.start_s = std::max(0.0, span.start_s - first), span.end_s -= first;
       span.wait_s = std::max(0.0, work - span.start_s);
@@ -131,7 +131,7 @@ class Builder {
   }
 
   bool communicates(std::uint32_t span) const { return at_[span].group >= 0; }
-  double begin_of_work(const Span& span) const { return span.start_s + span.wait_s; }
+  double begin_of_work(const TaskSpan& span) const { return span.start_s + span.wait_s; }
 
   void find_causes() {
     for (const RankView& row : view_.rows) find_causes(row);
@@ -163,7 +163,7 @@ class Builder {
     std::ranges::stable_sort(ends, {}, &End::at);
     for (std::uint32_t l = 0; l < row.lanes.size(); ++l) {
       for (const std::uint32_t i : row.lanes[l].spans) {
-        Span& span = view_.spans[i];
+        TaskSpan& span = view_.spans[i];
         auto at = std::ranges::upper_bound(ends, span.start_s + slack_, {}, &End::at);
         const End* best = nullptr;
         while (at != ends.begin() && (best == nullptr || (best->lane != l && (at - 1)->at >= best->at - slack_))) {
@@ -183,18 +183,18 @@ class Builder {
       if (!lane.computes) continue;
       double free = 0;
       for (const std::uint32_t i : lane.spans) {
-        const Span& span = view_.spans[i];
+        const TaskSpan& span = view_.spans[i];
         if (span.start_s > free + slack_) add_exposed(row, number, free, span);
         free = std::max(free, span.end_s);
       }
     }
   }
 
-  void add_exposed(RankView& row, std::uint32_t number, double free, const Span& next) {
+  void add_exposed(RankView& row, std::uint32_t number, double free, const TaskSpan& next) {
     std::vector<IdleView> parts;
     for (std::int32_t at = next.cause; at >= 0; at = view_.spans[at].cause) {
       const auto cause = static_cast<std::uint32_t>(at);
-      const Span& span = view_.spans[cause];
+      const TaskSpan& span = view_.spans[cause];
       if (!communicates(cause) || at_[cause].row != number || span.end_s <= free) break;
       const double from = std::max(free, begin_of_work(span));
       if (span.end_s > from) parts.push_back({from, span.end_s, at_[cause].lane});
@@ -202,8 +202,10 @@ class Builder {
     row.exposed.insert(row.exposed.end(), parts.rbegin(), parts.rend());
   }
 
-  bool are_equal(const Span& a, const Span& b) const {
-    const auto values = [](const Span& s) { return std::tie(s.start_s, s.end_s, s.wait_s, s.bytes, s.label, s.kind); };
+  bool are_equal(const TaskSpan& a, const TaskSpan& b) const {
+    const auto values = [](const TaskSpan& s) {
+      return std::tie(s.start_s, s.end_s, s.wait_s, s.bytes, s.label, s.kind);
+    };
     return values(a) == values(b);
   }
 
@@ -256,7 +258,7 @@ class Builder {
       std::ranges::sort(row.ranks);
       return row.ranks.empty() ? -1 : row.ranks.front();
     });
-    for (Span& span : view_.spans)
+    for (TaskSpan& span : view_.spans)
       if (span.cause >= 0) span.cause = moved[static_cast<std::size_t>(span.cause)];
     keep_only_rows();
   }
@@ -264,7 +266,7 @@ class Builder {
   // Drops the spans of dropped rows.
   void keep_only_rows() {
     std::vector<std::int32_t> number(view_.spans.size(), -1);
-    std::vector<Span> spans;
+    std::vector<TaskSpan> spans;
     std::vector<Place> places;
     for (RankView& row : view_.rows)
       for (LaneView& lane : row.lanes)
@@ -273,14 +275,14 @@ class Builder {
           spans.push_back(view_.spans[i]), places.push_back(at_[i]);
           i = static_cast<std::uint32_t>(spans.size() - 1);
         }
-    for (Span& span : spans)
+    for (TaskSpan& span : spans)
       if (span.cause >= 0) span.cause = number[static_cast<std::size_t>(span.cause)];
     view_.spans = std::move(spans), at_ = std::move(places);
     view_.tasks = view_.spans.size();
   }
 
   // "tp all-gather", "pp transfer"; a compute task's kind.
-  std::string name_on_path(const std::string& lane, const Span& span) const {
+  std::string name_on_path(const std::string& lane, const TaskSpan& span) const {
     const std::string& kind = view_.kinds[span.kind];
     return is_communication(kind) ? lane.substr(0, lane.find('.')) + ' ' + kind : kind;
   }
@@ -295,12 +297,12 @@ class Builder {
       PathShare& share = shares[name];
       share.name = name, share.colour = colour, share.seconds += seconds;
     };
-    const auto last = std::ranges::max_element(view_.spans, {}, &Span::end_s);
+    const auto last = std::ranges::max_element(view_.spans, {}, &TaskSpan::end_s);
     double reached = last->end_s;
     for (auto at = static_cast<std::int32_t>(last - view_.spans.begin()); at >= 0;
          at = view_.spans[static_cast<std::size_t>(at)].cause) {
       const auto i = static_cast<std::size_t>(at);
-      Span& span = view_.spans[i];
+      TaskSpan& span = view_.spans[i];
       add("host and gaps", SpanColour::other, std::max(0.0, reached - span.end_s));
       reached = std::min(reached, span.end_s);
       span.critical = true;

@@ -30,7 +30,7 @@ namespace slipway::scenarios {
 enum class SpanColour : std::uint8_t { forward, backward, weight_grad, recompute, optimizer, communication, other };
 SpanColour colour_of_kind(std::string_view kind);
 
-struct Span {
+struct TaskSpan {
   double start_s = 0, end_s = 0;  // from the view's begin
   double wait_s = 0;              // for other members, at its start
   double busy_s = 0;              // of its tasks without waiting; end − start − wait where it is one task
@@ -77,7 +77,7 @@ struct TimelineView {
   double seconds = 0;  // the width: from the first start to the last end of the step
   int step = 0, ranks = 0;
   std::vector<std::string> labels, kinds;
-  std::vector<Span> spans;
+  std::vector<TaskSpan> spans;
   std::vector<RankView> rows;
   std::vector<PathShare> path;  // sums to `seconds`; the longest first
   std::uint64_t tasks = 0;      // of all rows before reduction
