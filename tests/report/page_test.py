@@ -44,7 +44,7 @@ class Page(unittest.TestCase):
 
     @classmethod
     def make(cls, path):
-        commands[cls.command](cls, path)
+        commands[cls.command](cls, os.path.abspath(path))
 
     def opened(self, width=1280, scheme="light"):
         self.browser.size(width, 900)
@@ -134,17 +134,53 @@ class Page(unittest.TestCase):
         self.assertLess(zoomed[1] - zoomed[0], whole[1] - whole[0])
 
 
-def simulate(page, path):
-    page.slipway("simulate", example("llama-8b-64xh100.yaml"), "--report", path)
+tiny, llama = example("tiny-llama-cpu.yaml"), example("llama-8b-64xh100.yaml")
+studies = os.path.join(root, "scenarios", "studies")
 
 
-commands = {"simulate": simulate}
+def compare(page, path):
+    page.slipway("simulate", tiny, "--trace", "predicted.json")
+    page.slipway("execute", tiny, "--set", "run.steps=6", "--out", "run")
+    page.slipway("compare", "predicted.json", "run/trace.json", "--report", path)
+
+
+commands = {
+    "simulate": lambda page, path: page.slipway("simulate", llama, "--report", path),
+    "memory": lambda page, path: page.slipway("memory", llama, "--changes", "--report", path),
+    "plan": lambda page, path: page.slipway("plan", llama, "--keep", "layout.tensor", "--keep", "layout.zero",
+                                            "--keep", "schedule.recompute", "--report", path),
+    "study": lambda page, path: page.slipway("study", llama, "--vary", "schedule.name=gpipe,1f1b",
+                                             "--vary", "schedule.global_batch=32,64,128", "--report", path),
+    "goodput": lambda page, path: page.slipway(
+        "goodput", llama, "--histories", "50", "--set", "cluster.mtbf_per_node=2000 h", "--set",
+        "run.checkpoint_cost=20 s", "--set", "cluster.restart=5 min", "--set", "cluster.repair=4 h", "--report", path),
+    "growth": lambda page, path: page.slipway(
+        "growth", os.path.join(studies, "lau-2024", "gpt3-175b-8192xh100.yaml"), "--rungs", "2", "--report", path),
+    "validate": lambda page, path: page.slipway(
+        "validate", os.path.join(studies, "hagemann-2023", "runs.csv"), "--report", path),
+    "execute": lambda page, path: page.slipway("execute", tiny, "--set", "run.steps=6", "--confirm", "--out", "run",
+                                               "--report", path),
+    "compare": compare,
+    "confirm": lambda page, path: page.slipway(
+        "confirm", tiny, "--set", "run.steps=4", "--baseline", "pipeline 2:", "--case",
+        "data 2: layout.pipeline=1 layout.data=2", "--case", "batch 16: schedule.global_batch=16", "--out", "runs",
+        "--report", path),
+}
+executing = {"execute", "compare", "confirm"}  # these need the rank program
+
+
+def why_skipped():
+    if browsers.missing():
+        return browsers.missing()
+    if Page.command in executing and not os.path.exists(os.path.join(Page.build, "slipway-rank")):
+        return "slipway-rank is not built"
+    return None
 
 
 if __name__ == "__main__":
     Page.build, Page.command = os.path.abspath(sys.argv[1]), sys.argv[2]
-    if browsers.missing():
-        print("skipped:", browsers.missing())
+    if why_skipped():
+        print("skipped:", why_skipped())
         sys.exit(77)
     with tempfile.TemporaryDirectory(prefix="slipway-page-") as Page.folder:
         sys.exit(0 if unittest.main(argv=sys.argv[:1], exit=False).result.wasSuccessful() else 1)

@@ -57,16 +57,18 @@ function unpackedRows(view) {
   return {lanes, height: y};
 }
 
-// The first span that ends after `time`.
-function firstAfter(lane, time) {
-  let low = 0, high = lane.count;
+// The first of `count` ascending ends that is after `time`.
+function firstEndAfter(count, endOf, time) {
+  let low = 0, high = count;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (lane.end[middle] > time) high = middle;
+    if (endOf(middle) > time) high = middle;
     else low = middle + 1;
   }
   return low;
 }
+const firstAfter = (lane, time) => firstEndAfter(lane.count, (i) => lane.end[i], time);
+const firstPart = (parts, time) => firstEndAfter(parts.length, (i) => parts[i][1], time);
 
 function makeTimeline(section, place) {
   const view = section.view, {lanes, height} = unpackedRows(view);
@@ -148,7 +150,7 @@ function makeTimeline(section, place) {
   // visit(left, right, share of the height, kind, critical, span or -1)
   function laneRectangles(lane, visit) {
     const columns = pixelColumns(view.kinds.length, (pixel, share, kind, critical) =>
-      visit(pixel, pixel + 1, Math.max(share, 0.15), kind, critical, -1));
+      visit(pixel, pixel + 1, Math.max(share, 0.2), kind, critical, -1));
     for (let i = firstAfter(lane, state.from); i < lane.count && lane.start[i] < state.to; i++) {
       const left = x(lane.start[i]), right = x(lane.end[i]);
       if (right - left < 1) {
@@ -162,58 +164,78 @@ function makeTimeline(section, place) {
     columns.flush();
   }
 
-  function drawIdle(lane, y, clip) {
-    brush.fillStyle = palette.idle;
+  // Rectangles of a frame by style, so that each style is set once. Neighbours of equal height become one.
+  function paintBox() {
+    const styles = new Map();
+    return {
+      add(style, alpha, left, top, wide, high) {
+        const key = alpha + style;
+        if (!styles.has(key)) styles.set(key, {style, alpha, boxes: []});
+        const {boxes} = styles.get(key), last = boxes[boxes.length - 1];
+        if (last && last[1] === top && last[3] === high && last[0] + last[2] === left) last[2] += wide;
+        else boxes.push([left, top, wide, high]);
+      },
+      paint() {
+        for (const {style, alpha, boxes} of styles.values()) {
+          brush.fillStyle = style === 'hatch' ? palette.hatch : style;
+          brush.globalAlpha = alpha;
+          for (const [left, top, wide, high] of boxes) brush.fillRect(left, top, wide, high);
+        }
+        brush.globalAlpha = 1;
+      },
+    };
+  }
+
+  const clip = (px) => Math.max(gutter, Math.min(width, px));
+
+  function drawIdle(lane, y, box) {
     const begin = clip(x(0));
-    brush.fillRect(begin, y, clip(x(view.seconds)) - begin, lane.height);
-    brush.fillStyle = palette.hatch;
+    box.add(palette.idle, 1, begin, y, clip(x(view.seconds)) - begin, lane.height);
     const columns = pixelColumns(1, (pixel, share) => {
-      if (pixel >= gutter) brush.fillRect(pixel, y + lane.height * (1 - share), 1, lane.height * share);
+      const high = Math.round(lane.height * share);
+      if (pixel >= gutter && high > 0) box.add(palette.exposed, 1, pixel, y + lane.height - high, 1, high);
     });
-    for (const [start, end] of lane.exposed) {
-      if (end < state.from || start > state.to) continue;
+    for (let e = firstPart(lane.exposed, state.from); e < lane.exposed.length; e++) {
+      const [start, end] = lane.exposed[e];
+      if (start > state.to) break;
       const left = clip(x(start)), right = clip(x(end));
       if (right - left < 1) {
         columns.add(left, 0, end - start, 0);
       } else {
         columns.flush();
-        brush.fillRect(left, y, right - left, lane.height);
+        box.add(right - left < 4 ? palette.exposed : 'hatch', 1, left, y, right - left, lane.height);
       }
     }
     columns.flush();
   }
 
-  function drawLane(lane, top) {
-    const y = lane.y - top + axisHeight, clip = (px) => Math.max(gutter, Math.min(width, px));
-    if (lane.computes) drawIdle(lane, y, clip);
+  // What is drawn over the tasks, such as their labels, goes to `above`.
+  function drawLane(lane, top, below, tasks, above) {
+    const y = lane.y - top + axisHeight;
+    if (lane.computes) drawIdle(lane, y, below);
     laneRectangles(lane, (left, right, share, kind, critical, i) => {
       const from = clip(left), to = clip(right);
       if (to <= from) return;
       const faded = state.onlyPath && !critical;
-      brush.fillStyle = palette.kinds[kind];
-      brush.globalAlpha = faded ? 0.18 : 1;
       const work = i >= 0 && lane.wait[i] > 0 ? Math.min(to, clip(x(lane.start[i] + lane.wait[i]))) : from;
       const edge = to - from > 3 ? 1 : 0;  // neighbours stay apart
-      if (to > work) brush.fillRect(work, y, to - work - edge, lane.height * share);
-      brush.globalAlpha = faded ? 0.06 : 0.2;
-      if (work > from) brush.fillRect(from, y, work - from, lane.height);
-      brush.globalAlpha = 1;
-      if (critical) {
-        brush.fillStyle = palette.ink;
-        brush.fillRect(work, y + lane.height - 3, Math.max(1, to - work - edge), 3);
-      }
-      if (i >= 0 && lane.computes && to - from > 34) {
-        brush.save();
-        brush.beginPath();
-        brush.rect(from, y, to - from - 2, lane.height);
-        brush.clip();
-        brush.fillStyle = '#fff';
-        if (isBright(palette.kinds[kind])) brush.fillStyle = '#000';
-        if (faded) brush.fillStyle = palette.soft;
-        brush.fillText(labelOf(lane, i), from + 4, y + 10);
-        brush.restore();
-      }
+      if (to > work)
+        tasks.add(palette.kinds[kind], faded ? 0.18 : 1, work, y, to - work - edge, Math.round(lane.height * share));
+      if (work > from) tasks.add(palette.kinds[kind], faded ? 0.06 : 0.2, from, y, work - from, lane.height);
+      if (critical) above.marks.add(palette.ink, 1, work, y + lane.height - 3, Math.max(1, to - work - edge), 3);
+      if (i >= 0 && lane.computes && to - from > 34)
+        above.labels.push({lane, i, from, to, y, colour: faded ? palette.soft : isBright(palette.kinds[kind]) ? '#000' : '#fff'});
     });
+  }
+
+  function drawLabel({lane, i, from, to, y, colour}) {
+    brush.save();
+    brush.beginPath();
+    brush.rect(from, y, to - from - 2, lane.height);
+    brush.clip();
+    brush.fillStyle = colour;
+    brush.fillText(labelOf(lane, i), from + 4, y + 10);
+    brush.restore();
   }
 
   function drawGutter(lane, top) {
@@ -269,7 +291,10 @@ function makeTimeline(section, place) {
     brush.font = '11px system-ui, sans-serif';
     brush.textBaseline = 'middle';
     const inView = lanes.filter((lane) => lane.y + lane.height > top && lane.y - top < seen);
-    for (const lane of inView) drawLane(lane, top);
+    const below = paintBox(), tasks = paintBox(), above = {marks: paintBox(), labels: []};
+    for (const lane of inView) drawLane(lane, top, below, tasks, above);
+    for (const layer of [below, tasks, above.marks]) layer.paint();
+    above.labels.forEach(drawLabel);
     if (state.shown) drawCause(top);
     for (const lane of inView) drawGutter(lane, top);
     drawAxis();
