@@ -1,7 +1,7 @@
 #!/bin/sh
 # debian.sh [test]: installs the Debian packages that are missing, and only those: what the programs are built with, and
 # with `test` also what tests, benchmarks and make format need. Slipway is tested on Debian 12. The second word of a line is
-# the upstream version there; another version is noted, not refused.
+# the upstream version there; another version is noted, not refused. Without a second word, any version will do.
 set -eu
 
 case "$#,${1:-}" in
@@ -32,6 +32,8 @@ libgmock-dev 1.12
 libbenchmark-dev 1.7
 clang-format 1:14
 openmpi-bin 4.1
+chromium
+chromium-driver
 "
 if [ "${1:-}" = test ]; then packages="$packages$test_packages"; fi
 

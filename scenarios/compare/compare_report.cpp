@@ -41,13 +41,14 @@ std::string reason_of(const Comparison& c) {
                             readable_seconds(most->predicted_s), readable_seconds(most->measured_s));
 }
 
-void add_trace(Report& report, const Trace& trace, int step, const std::string& side) {
+void add_trace(Report& report, const Trace& trace, int step, const std::string& side,
+               const std::vector<double>& capacities) {
   TimelineView view = view_of(trace, step);
   if (view.spans.empty()) return;
   Bar path = path_bar(view);
   path.title += ", " + side;
   report.sections.push_back(std::move(path));
-  Plot memory = memory_plot(view, {});
+  Plot memory = memory_plot(view, capacities);
   memory.title += ", " + side;
   report.sections.push_back(timeline_section(std::move(view), "Timeline, " + side));
   if (!memory.series.empty()) report.sections.push_back(std::move(memory));
@@ -69,14 +70,15 @@ std::vector<Card> comparison_cards(const Comparison& c) {
   return cards;
 }
 
-void add_comparison(Report& report, const Trace& predicted, const Trace& measured, const Comparison& comparison) {
+void add_comparison(Report& report, const Trace& predicted, const Trace& measured, const Comparison& comparison,
+                    const std::vector<double>& capacities) {
   Plot kinds = kinds_plot(comparison);
   if (!kinds.series.front().x.empty()) report.sections.push_back(std::move(kinds));
   report.sections.push_back(ReportTable{"Work by kind of task, in numbers",
                                         "Sum over ranks; waiting for other members beside it.", kind_rows(comparison)});
   report.sections.push_back(ReportTable{"The tasks with the largest difference", "", worst_rows(comparison)});
-  add_trace(report, predicted, comparison.predicted_step, "predicted");
-  add_trace(report, measured, typical_step(measured), "measured");
+  add_trace(report, predicted, comparison.predicted_step, "predicted", capacities);
+  add_trace(report, measured, typical_step(measured), "measured", capacities);
   if (!comparison.memory.empty())
     report.sections.push_back(ReportTable{"Peak memory of tensors by rank", "", peak_rows(comparison)});
 }

@@ -81,7 +81,7 @@ Report report_of(const PreparedStep& prepared, const Execution& run, const Trace
                             fmt::format("{:.4f} at the beginning", run.trace.losses.front().loss)});
   for (Plot& plot : training_plots(run.trace.losses)) report.sections.push_back(std::move(plot));
   if (comparison != nullptr) {
-    add_comparison(report, *predicted, run.trace, *comparison);
+    add_comparison(report, *predicted, run.trace, *comparison, memory_capacities(prepared.scenario));
   } else {
     report.sections.push_back(path_bar(view));
     Plot memory = memory_plot(view, memory_capacities(prepared.scenario));

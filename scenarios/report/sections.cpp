@@ -25,9 +25,10 @@ std::string ranks_text(const std::vector<int>& ranks) {
 }
 
 TimelineSection timeline_section(TimelineView view, const std::string& title) {
-  std::string note = fmt::format("Step {}, {}, {}.", view.step, counted(view.ranks, "rank"),
-                                 counted(static_cast<std::int64_t>(view.tasks), "task"));
-  if (view.rows.size() < static_cast<std::size_t>(view.ranks)) note += " Ranks that do the same are one row.";
+  const auto rows = static_cast<std::int64_t>(view.rows.size());
+  std::string note = fmt::format("Step {}, {}", view.step + 1, counted(view.ranks, "rank"));
+  if (rows < view.ranks) note += fmt::format(", of which {} differ; ranks that do the same are one row", rows);
+  note += "; " + counted(static_cast<std::int64_t>(view.tasks), "task") + ".";
   return {title, note, reduced(std::move(view))};
 }
 

@@ -391,23 +391,25 @@ function makeTimeline(section, place) {
   }
   const pan = (share) => move(state.from + share * (state.to - state.from), state.to + share * (state.to - state.from));
 
+  const workOf = ({lane, i}) => ({from: lane.start[i] + lane.wait[i], to: lane.end[i]});
+
   // All spans of the critical path by date, made when first asked for.
   let path = null;
   function alongPath(by) {
     if (!path) {
       path = [];
       for (const lane of lanes) for (let i = 0; i < lane.count; i++) if (lane.critical[i]) path.push({lane, i});
-      path.sort((a, b) => a.lane.start[a.i] - b.lane.start[b.i]);
+      path.sort((a, b) => workOf(a).from - workOf(b).from);
     }
     if (path.length === 0) return;
     const now = state.shown ? path.findIndex((span) => span.lane === state.shown.lane && span.i === state.shown.i) : -1;
-    const next = path[Math.max(0, Math.min(path.length - 1, now + by))], {lane, i} = next;
-    const half = (state.to - state.from) / 2, middle = (lane.start[i] + lane.end[i]) / 2;
-    if (lane.start[i] < state.from || lane.end[i] > state.to) move(middle - half, middle + half);
+    const next = path[Math.max(0, Math.min(path.length - 1, now + by))], {lane, i} = next, work = workOf(next);
+    const half = (state.to - state.from) / 2, middle = (work.from + work.to) / 2;
+    if (work.from < state.from || work.to > state.to) move(middle - half, middle + half);
     if (lane.y < box.scrollTop || lane.y + lane.height > box.scrollTop + seen - axisHeight) box.scrollTop = lane.y - rowGap;
     state.shown = next;
     const bounds = canvas.getBoundingClientRect();
-    hover.show(bounds.left + x(Math.max(lane.start[i], state.from)), bounds.top + lane.y - box.scrollTop + axisHeight, spanLines(lane, i));
+    hover.show(bounds.left + x(Math.max(work.from, state.from)), bounds.top + lane.y - box.scrollTop + axisHeight, spanLines(lane, i));
     redraw();
   }
 
