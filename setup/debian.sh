@@ -1,7 +1,7 @@
 #!/bin/sh
 # debian.sh [test]: installs the Debian packages that are missing, and only those: what the programs are built with, and
 # with `test` also what tests, benchmarks and make format need. Slipway is tested on Debian 12. The second word of a line is
-# the upstream version there; another version is noted, not refused.
+# the upstream version there; another version is noted, not refused. Without a second word, any version will do.
 set -eu
 
 case "$#,${1:-}" in
@@ -35,6 +35,8 @@ openmpi-bin 4.1
 zsh 5.9
 fish 3.6
 groff-base 1.22
+chromium
+chromium-driver
 "
 if [ "${1:-}" = test ]; then packages="$packages$test_packages"; fi
 

@@ -9,6 +9,7 @@
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/options.h"
 #include "scenarios/compare/batch_report.h"
+#include "scenarios/compare/compare_report.h"
 #include "scenarios/compare/comparison.h"
 
 namespace slipway::scenarios {
@@ -35,9 +36,10 @@ Trace comparable(const Trace& predicted, Trace measured) {
                   fmt::join(batches, ", ")));
 }
 
-Comparison compared(const Trace& predicted, Trace measured) {
+Comparison compared(const Trace& predicted, Trace& measured) {
   try {
-    return compare_traces(predicted, comparable(predicted, std::move(measured)));
+    measured = comparable(predicted, std::move(measured));
+    return compare_traces(predicted, measured);
   } catch (const std::invalid_argument& error) {
     throw UsageError(error.what());
   }
@@ -76,6 +78,7 @@ int compare_command(const std::vector<std::string>& args, std::ostream& out, std
       "slipway compare predicted.json tiny-llama-cpu.run/trace.json");
   options.positional("pair of traces, predicted and measured (Chrome JSON)", 2, 2)
       .json_keys(compare_answers())
+      .value("report", "FILE", report_meaning)
       .flag("json", "print the comparison as JSON (`slipway list json-keys`)")
       .notes(
           "Tasks are joined on (rank, label): the prediction's last step with a successor, and the median "
@@ -89,13 +92,15 @@ int compare_command(const std::vector<std::string>& args, std::ostream& out, std
           "most\n"
           "that its tensors took in the counted steps, by LibTorch's allocator.");
   if (!options.parse(args, out)) return status_done;
+  check_report(options, options.arguments());
   const Trace predicted = trace_from(options.arguments()[0]);
   Trace measured = trace_from(options.arguments()[1]);
   refuse_wrong_engines(options.arguments(), predicted, measured);
   const std::string differences = only_in(predicted.summary, measured.summary, "  predicted: ") +
                                   only_in(measured.summary, predicted.summary, "  measured:  ");
   if (!differences.empty()) err << "note: the traces were made with different settings\n" << differences;
-  const Comparison comparison = compared(predicted, std::move(measured));
+  const Comparison comparison = compared(predicted, measured);
+  if (const auto path = options.text("report")) write_report(*path, report_of(predicted, measured, comparison));
   out << (options.has("json") ? comparison_description().text(comparison) : report_text(comparison));
   return status_done;
 }

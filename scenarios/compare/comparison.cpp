@@ -299,6 +299,18 @@ std::string one_sided_text(const std::string& side, const std::vector<std::strin
 
 }  // namespace
 
+std::vector<std::vector<std::string>> kind_rows(const Comparison& comparison) {
+  return kind_keys().table(comparison.kinds);
+}
+
+std::vector<std::vector<std::string>> worst_rows(const Comparison& comparison) {
+  return task_keys().table(comparison.worst);
+}
+
+std::vector<std::vector<std::string>> peak_rows(const Comparison& comparison) {
+  return rank_peak_keys().table(comparison.memory);
+}
+
 std::string report_text(const Comparison& c) {
   std::string text =
       aligned_table({{"", "predicted", "measured", "error"},

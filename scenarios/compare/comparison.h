@@ -62,6 +62,10 @@ std::vector<double> peak_memory(const Trace& measured, int first, int last);
 Comparison compare_traces(const Trace& predicted, const Trace& measured);
 
 std::string report_text(const Comparison& comparison);
+// Cells of its tables, headings first: work per kind of task, the tasks with the largest difference, peaks of memory.
+std::vector<std::vector<std::string>> kind_rows(const Comparison& comparison);
+std::vector<std::vector<std::string>> worst_rows(const Comparison& comparison);
+std::vector<std::vector<std::string>> peak_rows(const Comparison& comparison);
 // What --json prints (scenarios/answers/description.h).
 const Description<Comparison>& comparison_description();
 

@@ -14,6 +14,7 @@
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/options.h"
 #include "scenarios/execute/bundle.h"
+#include "scenarios/execute/confirm_page.h"
 #include "scenarios/execute/confirmation.h"
 #include "scenarios/execute/execution.h"
 #include "scenarios/execute/rank_program.h"
@@ -91,6 +92,7 @@ CommandOptions confirm_options() {
       .values("case", "CASE", "a case to predict and execute; repeatable")
       .value("rounds", "N", "rounds in which baseline and cases are executed in turn; medians count (default: 1)")
       .json_keys(confirm_answers())
+      .value("report", "FILE", report_meaning)
       .flag("json", "print the comparison as JSON (`slipway list json-keys`)")
       .value("out", "DIR", "folder for the runs, which replace those of an earlier confirm (default: confirm.run)");
   return options;
@@ -140,6 +142,7 @@ int confirm_command(const std::vector<std::string>& args, std::ostream& out, std
   for (Case& one : cases)
     one.overrides.insert(one.overrides.begin(), options.all("set").begin(), options.all("set").end());
   const std::vector<Scenario> scenarios = checked_cases(path, cases);
+  check_report(options, {path});
   const std::string runs = options.text("out").value_or("confirm.run");
   check_folder_writable(runs);
   rank_program();  // throws where there is none
@@ -163,6 +166,7 @@ int confirm_command(const std::vector<std::string>& args, std::ostream& out, std
     }
   }
   const Confirmation confirmation = confirmation_of(done.front(), {done.begin() + 1, done.end()});
+  if (const auto page = options.text("report")) write_report(*page, report_of(done.front().name, confirmation));
   out << (options.has("json") ? confirmation_json(done.front().name, confirmation)
                               : confirmation_text(done.front().name, confirmation));
   return status_done;

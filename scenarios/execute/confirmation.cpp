@@ -113,10 +113,15 @@ Confirmation confirmation_of(const RunCase& baseline, const std::vector<RunCase>
   return result;
 }
 
+std::vector<std::vector<std::string>> case_rows(const Confirmation& confirmation) {
+  const std::vector<ConfirmedCase>& cases = confirmation.cases;
+  return case_keys(cases.front().inside().has_value()).table(cases);
+}
+
 std::string confirmation_text(const std::string& baseline_name, const Confirmation& confirmation) {
   const std::vector<ConfirmedCase>& cases = confirmation.cases;
   const ConfirmedCase& middle = middle_of(cases, &ConfirmedCase::predicted_s);
-  return aligned_table(case_keys(cases.front().inside().has_value()).table(cases)) +
+  return aligned_table(case_rows(confirmation)) +
          fmt::format(
              "\nBoth start from \"{}\" as measured in the same rounds: {} (simulated {}; predicted = "
              "simulated × {:.3f}).\n{}",

@@ -52,6 +52,9 @@ Confirmation confirmation_of(const RunCase& baseline, const std::vector<RunCase>
 // so that the error is one case's own.
 std::string confirmation_text(const std::string& baseline_name, const Confirmation& confirmation);
 
+// The table of cases, headings first.
+std::vector<std::vector<std::string>> case_rows(const Confirmation& confirmation);
+
 // The same as JSON; the keys are beside it in the source.
 std::string confirmation_json(const std::string& baseline_name, const Confirmation& confirmation);
 

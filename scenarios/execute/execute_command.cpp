@@ -21,6 +21,7 @@
 #include "scenarios/execute/resumption.h"
 #include "scenarios/execute/run_folder.h"
 #include "scenarios/files/files.h"
+#include "scenarios/report/report.h"
 #include "scenarios/simulate/prediction.h"
 #include "schedules/draw/timeline_trace.h"
 #include "sim/simulate.h"
@@ -214,6 +215,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   check_output_folder("--out", folder);
   if (!options.has("overwrite") && !from.is_here) refuse_finished_run(folder);
   if (const auto trace = options.text("trace")) check_output("--trace", *trace, inputs_of(scenario));
+  check_report(options, inputs_of(scenario));
   if (!options.text("trace") && std::filesystem::is_directory(trace_path(folder)))
     throw UsageError(trace_path(folder) + ", where the trace goes, is a folder; move it, or give --trace another file");
   const PreparedStep prepared = prepared_showing(std::move(scenario), err);
@@ -227,6 +229,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
                          larger,
                          folder,
                          options.text("trace").value_or(trace_path(folder)),
+                         options.text("report"),
                          from,
                          {},
                          options.has("json"),

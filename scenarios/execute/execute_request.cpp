@@ -11,6 +11,7 @@
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/progress.h"
 #include "scenarios/compare/comparison.h"
+#include "scenarios/execute/confirm_page.h"
 #include "scenarios/execute/execution.h"
 #include "scenarios/execute/run_folder.h"
 #include "scenarios/files/chrome_trace.h"
@@ -67,6 +68,7 @@ CommandOptions execute_options() {
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
       .value("out", "DIR", "folder of the run (default: <scenario>.run here)")
       .value("trace", "FILE", "write the trace there instead of DIR/trace.json")
+      .value("report", "FILE", report_meaning)
       .value("resume", "WHAT", "resume from a checkpoint: latest (of --out), a run's folder, or a checkpoint's")
       .flag("confirm", "simulate first, and print the prediction's error per kind of task at the end")
       .flag("cuda-graphs", "record segments and replay them as CUDA graphs; needs slipway-rank-cuda as SLIPWAY_RANK")
@@ -103,16 +105,31 @@ void write_trace(const ExecuteRequest& request, const Trace& trace) {
   }
 }
 
-// The comparison for the batch with the most steps, where it has enough of them.
-std::optional<Comparison> confirmed(const ExecuteRequest& request, const Execution& run) {
+// The prediction and the measured steps that are compared.
+struct Confirmed {
+  const Trace& predicted;
+  Comparison comparison;
+};
+
+// For the batch with the most steps, where it has enough of them.
+std::optional<Confirmed> confirmed(const ExecuteRequest& request, const Execution& run) {
   if (request.predicted.empty()) return std::nullopt;
-  if (run.batches.empty()) return compare_traces(request.predicted.front(), run.trace);
+  if (run.batches.empty())
+    return Confirmed{request.predicted.front(), compare_traces(request.predicted.front(), run.trace)};
   const BatchMeasured& longest = longest_of(run.batches);
   if (longest.last - longest.first + 1 < fewest_confirmed) return std::nullopt;
   for (std::size_t i = 0; i < request.predicted.size(); ++i)
     if (prepared_of_program(request, i).graph.step.global_batch == longest.batch)
-      return compare_traces(request.predicted[i], steps_of_batch(run.trace, longest.batch));
+      return Confirmed{request.predicted[i],
+                       compare_traces(request.predicted[i], steps_of_batch(run.trace, longest.batch))};
   throw std::runtime_error("the run has steps of a batch that was not simulated: " + std::to_string(longest.batch));
+}
+
+void write_page(const ExecuteRequest& request, const Execution& run, const std::optional<Confirmed>& confirmed) {
+  if (!request.report_path) return;
+  const Ticking ticking(request.err, "writing " + *request.report_path);
+  write_report(*request.report_path, report_of(request.prepared, run, confirmed ? &confirmed->predicted : nullptr,
+                                               confirmed ? &confirmed->comparison : nullptr));
 }
 
 // The last counted step, or its window. A short training has only the beginning of a window.
@@ -139,7 +156,9 @@ int merge_and_report(const ExecuteRequest& request) {
     run.predicted_step_s[prepared_of_program(request, i).graph.step.global_batch] =
         step_times(request.predicted[i]).period_s.back();
   write_trace(request, run.trace);
-  const std::optional<Comparison> comparison = confirmed(request, run);
+  const std::optional<Confirmed> prediction = confirmed(request, run);
+  const std::optional<Comparison> comparison = prediction ? std::optional(prediction->comparison) : std::nullopt;
+  write_page(request, run, prediction);
   if (request.json) {
     request.out << json_text(prepared, run, comparison);
     return status_done;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct ExecuteRequest {
   const PreparedStep& prepared;
   const std::vector<PreparedStep>& larger;  // set if the batch grows
   std::string folder, trace_path;
+  std::optional<std::string> report_path;
   Resumption from;
   std::vector<Trace> predicted;  // with --confirm, one per step program
   bool json = false, cuda_graphs = false;

@@ -3,8 +3,9 @@
 
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/options.h"
+#include "scenarios/command_line/outputs.h"
 #include "scenarios/command_line/progress.h"
-#include "scenarios/goodput/goodput_report.h"
+#include "scenarios/goodput/goodput_page.h"
 #include "scenarios/step/simulated_step.h"
 
 namespace slipway::scenarios {
@@ -23,6 +24,7 @@ CommandOptions declared_options() {
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
       .value("days", "N", "days of training; fractions are allowed (default 30)")
       .value("histories", "N", "histories to simulate, with seeds from run.seed on (default 1000)")
+      .value("report", "FILE", report_meaning)
       .flag("json", "print only the answer, as JSON, on standard output")
       .json_keys(goodput_answers())
       .notes(
@@ -52,11 +54,13 @@ int goodput_command(const std::vector<std::string>& args, std::ostream& out, std
   if (days > most_days) throw UsageError("--days: at most 1,000,000 days");
   const int histories = options.integer("histories", 1000, 2);
   const Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
+  check_report(options, inputs_of(scenario));
   // Reports missing keys before anything is simulated.
   check_histories(training_of(scenario, 1), days, histories);
   const double step_s = simulated_step_s(scenario, err);
   const Ticking ticking(err, "simulating failures");
   const GoodputAnswer answer = goodput_of(scenario, step_s, days, histories);
+  if (const auto path = options.text("report")) write_report(*path, report_of(scenario, answer));
   out << (options.has("json") ? goodput_json(scenario, answer) : goodput_text(scenario, answer));
   return status_done;
 }

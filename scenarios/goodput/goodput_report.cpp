@@ -205,6 +205,10 @@ GoodputAnswer goodput_of(const Scenario& scenario, double step_s, double days, i
   return answer;
 }
 
+std::vector<std::vector<std::string>> interval_rows(const GoodputAnswer& answer) {
+  return interval_keys().table(intervals_of(answer));
+}
+
 std::string goodput_text(const Scenario& scenario, const GoodputAnswer& answer) {
   const FaultyTraining& t = answer.training;
   const MeanGoodput& own = answer.own.simulated;
@@ -218,7 +222,7 @@ std::string goodput_text(const Scenario& scenario, const GoodputAnswer& answer) 
   text += own.error ? fmt::format(" (means over {} histories; standard error of the goodput {})\n\n", own.histories,
                                   readable_error(*own.error))
                     : "\n\n";
-  text += aligned_table(interval_keys().table(intervals_of(answer)), "  ") +
+  text += aligned_table(interval_rows(answer), "  ") +
           "  * this scenario's; closed form: Daly 2006, with enough spares\n" + best_text(answer);
   if (scenario.tokens > 0 && own.share > 0)
     text += fmt::format("\nTraining on {} takes {:.4g} days instead of {:.4g}.\n", whole_training_text(scenario),

@@ -45,6 +45,8 @@ void check_histories(const FaultyTraining& training, double days, int histories)
 // One history where all failures are planned; otherwise `histories` of them, with seeds from run.seed on.
 GoodputAnswer goodput_of(const Scenario& scenario, double step_s, double days, int histories);
 
+// The table of intervals, headings first.
+std::vector<std::vector<std::string>> interval_rows(const GoodputAnswer& answer);
 std::string goodput_text(const Scenario& scenario, const GoodputAnswer& answer);
 std::string goodput_json(const Scenario& scenario, const GoodputAnswer& answer);
 

@@ -521,8 +521,7 @@ std::string memory_text(const GrowthAnswer& answer) {
 }
 
 std::string rules_text(const Scenario& scenario, const GrowthAnswer& answer) {
-  return aligned_table(rule_keys(loss_text(scenario.growth.target_loss)).table(rules_in(scenario, answer)), "  ") +
-         "  * this scenario's\n";
+  return aligned_table(rule_rows(scenario, answer), "  ") + "  * this scenario's\n";
 }
 
 std::string error_text(double share) {
@@ -531,7 +530,7 @@ std::string error_text(double share) {
 }
 
 std::string rungs_text(const GrowthAnswer& answer) {
-  std::string text = aligned_table(rung_keys().table(rungs_in(answer.rungs, answer)), "  ");
+  std::string text = aligned_table(rung_rows(answer), "  ");
   if (answer.rungs_in_all > answer.rungs.size())
     text += fmt::format(
         "  Simulated {} of {} batches that the schedule can run; step times between two are on their "
@@ -609,6 +608,14 @@ std::string sources_text(const Scenario& scenario, const GrowthAnswer& answer) {
 }
 
 }  // namespace
+
+std::vector<std::vector<std::string>> rule_rows(const Scenario& scenario, const GrowthAnswer& answer) {
+  return rule_keys(loss_text(scenario.growth.target_loss)).table(rules_in(scenario, answer));
+}
+
+std::vector<std::vector<std::string>> rung_rows(const GrowthAnswer& answer) {
+  return rung_keys().table(rungs_in(answer.rungs, answer));
+}
 
 std::string growth_text(const Scenario& scenario, const GrowthAnswer& answer) {
   return fmt::format("{}: {} on {}, batch {} to {} sequences by {}{}\n\n", scenario.name, scenario.step.model->name,

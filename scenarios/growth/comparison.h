@@ -71,6 +71,9 @@ void check_growth_is_asked(const Scenario& scenario);
 GrowthAnswer growth_of(const Scenario& scenario, int simulated_rungs,
                        const std::function<void(double, const std::string& detail)>& progress = {});
 
+// Cells of its tables, headings first: a row per rule, and per simulated batch.
+std::vector<std::vector<std::string>> rule_rows(const Scenario& scenario, const GrowthAnswer& answer);
+std::vector<std::vector<std::string>> rung_rows(const GrowthAnswer& answer);
 std::string growth_text(const Scenario& scenario, const GrowthAnswer& answer);
 std::string growth_json(const Scenario& scenario, const GrowthAnswer& answer);
 std::vector<AnswerKey> growth_keys();

@@ -6,9 +6,11 @@
 #include "scenarios/answers/description.h"
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/options.h"
+#include "scenarios/command_line/outputs.h"
 #include "scenarios/command_line/progress.h"
 #include "scenarios/growth/comparison.h"
 #include "scenarios/growth/fit_report.h"
+#include "scenarios/growth/growth_page.h"
 #include "scenarios/growth/run_fit_report.h"
 #include "scenarios/language/keys.h"
 #include "scenarios/language/quantity.h"
@@ -43,6 +45,7 @@ CommandOptions declared_options() {
       .value("after", "TOKENS", "with --fit: leave out losses before this many tokens, such as '200 M' (default: none)")
       .value("target", "NATS",
              "with --fit: loss for which to predict the tokens (default: the lowest that all runs reach)")
+      .value("report", "FILE", report_meaning)
       .flag("json", "print only the answer, as JSON, on standard output")
       .json_keys(growth_answers())
       .notes(
@@ -101,6 +104,7 @@ int fit_run_of(const CommandOptions& options, const FitRequest& request, std::os
       throw UsageError("--unseen " + folder + " is the run of --fit, which the fit has seen; give another run");
   }
   const RunFitAnswer answer = fitted_run(read_executed_run(*options.text("fit")), std::move(unseen), own);
+  if (const auto path = options.text("report")) write_report(*path, report_of(answer));
   out << (options.has("json") ? run_fit_description().text(answer) : run_fit_text(answer));
   return status_done;
 }
@@ -109,11 +113,13 @@ int fit(const CommandOptions& options, std::ostream& out, std::ostream& err) {
   if (!options.arguments().empty() || options.has("set") || options.has("rungs"))
     throw UsageError("--fit reads curves and no scenario; leave out the scenario, --set and --rungs");
   const FitRequest request = fit_request(options);
+  check_report(options, {*options.text("fit")});
   if (std::filesystem::is_directory(*options.text("fit"))) return fit_run_of(options, request, out);
   if (options.has("unseen")) throw UsageError("--unseen goes with --fit RUN, the folder of an executed run");
   CurvesFile curves = read_curves(*options.text("fit"));
   const Ticking ticking(err, "fitting " + curves.path);
   const FitAnswer answer = fitted_curves(std::move(curves), request);
+  if (const auto path = options.text("report")) write_report(*path, report_of(answer));
   out << (options.has("json") ? fit_description().text(answer) : fit_text(answer));
   return status_done;
 }
@@ -137,9 +143,11 @@ int growth_command(const std::vector<std::string>& args, std::ostream& out, std:
   const int rungs = options.integer("rungs", default_rungs, 2);
   const Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
   check_growth_is_asked(scenario);
+  check_report(options, inputs_of(scenario));
   ProgressLine progress(err, "simulating " + scenario.name, is_terminal(err));
   const GrowthAnswer answer =
       growth_of(scenario, rungs, [&](double share, const std::string& detail) { progress.report(share, detail); });
+  if (const auto path = options.text("report")) write_report(*path, report_of(scenario, answer));
   out << (options.has("json") ? growth_json(scenario, answer) : growth_text(scenario, answer));
   return status_done;
 }

@@ -2,8 +2,9 @@
 
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/options.h"
+#include "scenarios/command_line/outputs.h"
 #include "scenarios/command_line/progress.h"
-#include "scenarios/memory/report.h"
+#include "scenarios/memory/memory_page.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -20,6 +21,7 @@ CommandOptions declared_options() {
   options.positional("scenario file (YAML)", 1, 1)
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
       .flag("changes", "try and price changes that save memory even if the scenario fits")
+      .value("report", "FILE", report_meaning)
       .flag("json", "print only the answer, as JSON, on standard output")
       .json_keys(memory_answers())
       .notes(
@@ -30,9 +32,11 @@ CommandOptions declared_options() {
 }
 
 // Simulates one step, without repetitions. Prints progress on `err` when it takes long.
-SimulatedStep simulated(const Scenario& scenario, std::ostream& err) {
+// `whole`: with every micro-batch.
+SimulatedStep simulated(const Scenario& scenario, bool whole, std::ostream& err) {
   StepOptions once;
   once.steps = 1;
+  once.periodic = !whole;
   return simulated_step(
       scenario, once,
       {[&](const Scenario& of, const PrepareOptions& how) {
@@ -56,13 +60,16 @@ int memory_command(const std::vector<std::string>& args, std::ostream& out, std:
   CommandOptions options = declared_options();
   if (!options.parse(args, out)) return status_done;
   const std::vector<std::string>& overrides = options.all("set");
-  const SimulatedStep step = simulated(checked_scenario(options.arguments()[0], overrides), err);
+  const Scenario scenario = checked_scenario(options.arguments()[0], overrides);
+  check_report(options, inputs_of(scenario));
+  const SimulatedStep step = simulated(scenario, options.has("report"), err);
   const PreparedStep& prepared = step.prepared;
   MemoryReport report = judged(step, err);
   if (!report.verdict.fits || options.has("changes")) {
     ProgressLine progress(err, "pricing changes of " + prepared.scenario.name, is_terminal(err));
     report.search = search_changes(prepared.scenario, overrides, [&](double share) { progress.report(share); });
   }
+  if (const auto path = options.text("report")) write_report(*path, report_of(step, report));
   out << (options.has("json") ? json_text(prepared, report) : report_text(prepared, report));
   return status_done;
 }

@@ -235,18 +235,6 @@ std::string slower_text(double step_s, double before_s) {
   return fmt::format("{:+.1f} %", 100 * (step_s / before_s - 1));
 }
 
-std::string change_rows(const MemoryReport& report) {
-  std::vector<TriedChange> possible = report.search->tried;
-  std::erase_if(possible, [](const TriedChange& tried) { return !is_possible(tried); });
-  Rows rows = change_keys().table(possible);
-  rows[0].emplace_back("against now");
-  for (std::size_t i = 0; i < possible.size(); ++i) {
-    const double step_s = possible[i].step_time_s;
-    rows[i + 1].push_back(step_s > 0 ? slower_text(step_s, report.step_time_s) : "-");
-  }
-  return aligned_table(rows, "  ");
-}
-
 std::string refused_rows(const ChangeSearch& search) {
   std::string text;
   for (const TriedChange& tried : search.tried) {
@@ -262,7 +250,8 @@ std::string changes_text(const MemoryReport& report, const Basis& basis) {
                   report.search->changes_together > 1 ? counted(report.search->changes_together, "change") + " together"
                                                       : "one at a time",
                   readable_seconds(report.step_time_s));
-  text += change_rows(report) + refused_rows(*report.search) + "\n" + basis_text(without_memory(basis));
+  text += aligned_table(change_table(report), "  ") + refused_rows(*report.search) + "\n" +
+          basis_text(without_memory(basis));
   if (tried.empty() || !tried.front().verdict.fits || !tried.front().refused.empty())
     return text + "None of them makes it fit.\n";
   const TriedChange& best = tried.front();
@@ -275,10 +264,26 @@ std::string changes_text(const MemoryReport& report, const Basis& basis) {
 
 }  // namespace
 
+std::vector<std::vector<std::string>> stage_table(const MemoryReport& report) {
+  return stage_keys().table(report.stages);
+}
+
+std::vector<std::vector<std::string>> change_table(const MemoryReport& report) {
+  std::vector<TriedChange> possible = report.search->tried;
+  std::erase_if(possible, [](const TriedChange& tried) { return !is_possible(tried); });
+  Rows rows = change_keys().table(possible);
+  rows[0].emplace_back("against now");
+  for (std::size_t i = 0; i < possible.size(); ++i) {
+    const double step_s = possible[i].step_time_s;
+    rows[i + 1].push_back(step_s > 0 ? slower_text(step_s, report.step_time_s) : "-");
+  }
+  return rows;
+}
+
 std::string report_text(const PreparedStep& prepared, const MemoryReport& report) {
   const Basis basis = basis_of(prepared.scenario);
   std::string text = headline(prepared) + "\n\n" + verdict_text(prepared, report) + "\n" + memory_basis_text(basis) +
-                     aligned_table(stage_keys().table(report.stages), "  ");
+                     aligned_table(stage_table(report), "  ");
   for (std::size_t i = 0; i < report.stages.size(); ++i)
     text += fmt::format("\nPipeline rank {}, by part:\n", i) + parts_table(report.stages[i]);
   if (report.search) text += changes_text(report, basis);

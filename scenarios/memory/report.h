@@ -42,6 +42,9 @@ struct MemoryReport {
 MemoryReport memory_report(const PreparedStep& prepared, const Timeline& timeline,
                            const PeriodicTimeline* periodic = nullptr);
 
+// Cells of its tables, headings first: a row per pipeline rank; the changes that are possible.
+std::vector<std::vector<std::string>> stage_table(const MemoryReport& report);
+std::vector<std::vector<std::string>> change_table(const MemoryReport& report);
 std::string report_text(const PreparedStep& prepared, const MemoryReport& report);
 std::string json_text(const PreparedStep& prepared, const MemoryReport& report);
 

@@ -11,6 +11,7 @@
 #include "scenarios/command_line/progress.h"
 #include "scenarios/language/nearest.h"
 #include "scenarios/plan/answer.h"
+#include "scenarios/plan/plan_page.h"
 #include "scenarios/plan/remedies.h"
 #include "scenarios/plan/search.h"
 #include "scenarios/step/prepared_step.h"
@@ -41,6 +42,7 @@ CommandOptions declared_options() {
       .value("memory-share", "SHARE",
              "share of a GPU's memory that a layout may need with 99 % probability, 0..1 (default: 1)")
       .value("top", "N", "rows of the table (default 10)")
+      .value("report", "FILE", report_meaning)
       .flag("json", "print only the answer, as JSON, on standard output")
       .json_keys(plan_answers())
       .notes(
@@ -82,6 +84,18 @@ void check_kept(const std::vector<std::string>& kept) {
   }
 }
 
+// With the winner's timeline, which the search does not keep.
+void write_page(const std::string& path, const PlanAnswer& answer, std::ostream& err) {
+  const Ticking ticking(err, "writing " + path);
+  std::optional<SimulatedStep> winner;
+  if (!answer.result.best.empty()) {
+    StepOptions whole;
+    whole.periodic = false;
+    winner = simulated_step(with_layout(answer.scenario, answer.result.best.front().choice), whole);
+  }
+  write_report(path, report_of(answer, winner ? &*winner : nullptr));
+}
+
 }  // namespace
 
 int plan_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
@@ -96,6 +110,8 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   if (trainer) refuse_what_trainer_lacks(scenario, *trainer);
   search.memory_share = share_of(options);
   if (const auto file = options.text("output")) check_output("-o", *file, inputs_of(scenario));
+
+  check_report(options, inputs_of(scenario));
 
   const CatchInterrupts guard;
   std::optional<ProgressLine> progress(std::in_place, err, "planning " + scenario.name, is_terminal(err));
@@ -120,6 +136,7 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   }
   progress.reset();
   const PlanAnswer answer{scenario, options.all("set"), result, search, trainer, options.text("output"), other_ways};
+  if (const auto file = options.text("report")) write_page(*file, answer, err);
   return options.has("json") ? print_json(answer, out, err) : print_text(answer, out, err);
 }
 

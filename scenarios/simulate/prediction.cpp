@@ -355,8 +355,13 @@ std::string verdict_text(const PreparedStep& prepared, const Prediction& predict
 
 }  // namespace
 
+std::vector<std::vector<std::string>> memory_rows(const std::vector<StageMemory>& memory,
+                                                  const std::vector<StageNeed>& needs) {
+  return stage_keys().table(stage_rows(memory, needs));
+}
+
 std::string memory_text(const std::vector<StageMemory>& memory, const std::vector<StageNeed>& needs) {
-  return aligned_table(stage_keys().table(stage_rows(memory, needs)), "  ");
+  return aligned_table(memory_rows(memory, needs), "  ");
 }
 
 double mean_largest_load(const Step& step) {

@@ -79,6 +79,9 @@ std::vector<Violation> memory_violations(const PreparedStep& prepared, const Tim
 std::string report_text(const PreparedStep& prepared, const Prediction& prediction);
 // `needs`: adds the need of each pipeline rank and whether it fits. Empty: judges the timeline alone.
 std::string memory_text(const std::vector<StageMemory>& memory, const std::vector<StageNeed>& needs = {});
+// The cells of that table, headings first.
+std::vector<std::vector<std::string>> memory_rows(const std::vector<StageMemory>& memory,
+                                                  const std::vector<StageNeed>& needs);
 // TFLOP/s per GPU as Megatron-LM counts (models/model/megatron_flops.h).
 double megatron_tflops(const Scenario& scenario, double step_time_s);
 // The timeline's input to the verdict, per pipeline rank.

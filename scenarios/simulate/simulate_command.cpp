@@ -13,6 +13,7 @@
 #include "scenarios/files/files.h"
 #include "scenarios/simulate/beside.h"
 #include "scenarios/simulate/prediction.h"
+#include "scenarios/simulate/simulate_report.h"
 #include "schedules/draw/timeline_trace.h"
 #include "schedules/time/durations.h"
 
@@ -28,6 +29,7 @@ CommandOptions declared_options() {
   options.positional("scenario file (YAML)", 1, 1)
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
       .value("trace", "FILE", "write the predicted timeline as Chrome/Perfetto JSON")
+      .value("report", "FILE", report_meaning)
       .flag("json", "print only the summary, as JSON, on standard output")
       .value("steps", "N", "steps to simulate in a row, 2 or more; the last two give the step time (default 3)")
       .flag("all-ranks", "simulate every rank, not only representative ranks")
@@ -45,8 +47,8 @@ CommandOptions declared_options() {
           "cluster.price_per_gpu_hour, cost. On a cluster with slow GPUs or ports (cluster.stragglers, slow_links)\n"
           "the healthy cluster is simulated too, to print their cost and the ranks that wait.\n"
           "Identical work is simulated once, with the same answer; the last line prints how much: representative\n"
-          "ranks (--all-ranks: all), a few periods of micro-batches that repeat (--whole, --trace: all\n"
-          "micro-batches), and chains of tasks as one (--exact: every rank, micro-batch and task). The\n"
+          "ranks (--all-ranks: all), a few periods of micro-batches that repeat (--whole, --trace, --report:\n"
+          "all micro-batches), and chains of tasks as one (--exact: every rank, micro-batch and task). The\n"
           "trace always has every rank.\n"
           "Ctrl-C ends the simulation and prints its progress; the exit status is then 1.\n"
           "--beside: the scenario's cluster gets the nodes of the second scenario too, joined by the same\n"
@@ -139,7 +141,7 @@ Prediction predicted(const SimulatedStep& step, std::ostream& err) {
 
 StepOptions step_options(const CommandOptions& options) {
   StepOptions how;
-  const bool exact = options.has("exact"), trace = options.text("trace").has_value();
+  const bool exact = options.has("exact"), trace = options.has("trace") || options.has("report");
   how.steps = options.integer("steps", 3, 2);
   how.representatives_only = !exact && !options.has("all-ranks");
   how.periodic = !exact && !trace && !options.has("whole");
@@ -159,6 +161,10 @@ int answer(const Scenario& scenario, const CommandOptions& options, std::ostream
     const Ticking ticking(err, "writing " + *path);
     write_trace(*path, step.prepared, step.simulation, prediction.interval);
   }
+  if (const auto path = options.text("report")) {
+    const Ticking ticking(err, "writing " + *path);
+    write_report(*path, report_of(step, prediction));
+  }
   if (options.has("json")) {
     out << json_text(step.prepared, prediction);
   } else {
@@ -166,6 +172,7 @@ int answer(const Scenario& scenario, const CommandOptions& options, std::ostream
         << draw(picture_of(step.prepared.graph, step.simulation.timeline, step.simulation.timeline.steps - 1),
                 terminal_width());
     if (options.text("trace")) out << "\ntrace: " << *options.text("trace") << " (open in https://ui.perfetto.dev)\n";
+    if (options.text("report")) out << "\nreport: " << *options.text("report") << " (open in a browser)\n";
   }
   return status_done;
 }
@@ -177,7 +184,7 @@ Interleaving interleaving_of(const CommandOptions& options) {
 }
 
 int answer_beside(const Scenario& scenario, const CommandOptions& options, std::ostream& out, std::ostream& err) {
-  for (const char* other : {"trace", "steps", "all-ranks", "whole", "exact"})
+  for (const char* other : {"trace", "report", "steps", "all-ranks", "whole", "exact"})
     if (options.has(other))
       throw UsageError(std::string("--") + other + " does not go with --beside, which simulates every rank of both");
   const Scenario second = checked_scenario(*options.text("beside"), options.all("beside-set"), "--beside-set");
@@ -205,6 +212,7 @@ int simulate_command(const std::vector<std::string>& args, std::ostream& out, st
   for (const char* only : {"place", "beside-set"})
     if (options.has(only)) throw UsageError(std::string("--") + only + " goes with --beside FILE");
   if (const auto path = options.text("trace")) check_output("--trace", *path, inputs_of(scenario));
+  check_report(options, inputs_of(scenario));
   try {
     return answer(scenario, options, out, err);
   } catch (const SimulationInterrupted& stop) {

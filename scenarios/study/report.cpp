@@ -73,13 +73,6 @@ std::string readable(const StudyMetric& metric, double value) {
 
 namespace {
 
-std::vector<std::string> labels(const Study& study, const StudyRow& row) {
-  std::vector<std::string> cells;
-  if (study.scenarios.size() > 1) cells.push_back(std::filesystem::path(row.point.path).stem().string());
-  for (const std::size_t key : study.first_keys) cells.push_back(row.point.values[key]);
-  return cells;
-}
-
 bool is_shown(const Study& study, const StudyMetric& metric) {
   if (!study.columns.empty())
     return std::find(study.columns.begin(), study.columns.end(), &metric) != study.columns.end();
@@ -91,23 +84,36 @@ bool is_shown(const Study& study, const StudyMetric& metric) {
 
 }  // namespace
 
-std::string study_text(const Study& study) {
+std::vector<std::string> labels(const Study& study, const StudyRow& row) {
+  std::vector<std::string> cells;
+  if (study.scenarios.size() > 1) cells.push_back(std::filesystem::path(row.point.path).stem().string());
+  for (const std::size_t key : study.first_keys) cells.push_back(row.point.values[key]);
+  return cells;
+}
+
+std::vector<std::vector<std::string>> study_rows(const Study& study) {
   std::vector<std::vector<std::string>> table(1);
   if (study.scenarios.size() > 1) table[0].emplace_back("scenario");
   for (const std::size_t key : study.first_keys) table[0].emplace_back(leaf_of(study.keys[key]));
   for (const StudyMetric& metric : study_metrics())
     if (is_shown(study, metric)) table[0].emplace_back(metric.heading);
-  std::string reasons;
   for (const StudyRow& row : study.rows) {
     std::vector<std::string>& cells = table.emplace_back(labels(study, row));
-    std::string name;
-    for (const std::string& cell : cells) name += (name.empty() ? "" : ", ") + cell;
-    if (!row.error.empty()) reasons += "  " + (name.empty() ? row.point.path : name) + ": " + row.error + "\n";
     for (const StudyMetric& metric : study_metrics())
       if (is_shown(study, metric))
         cells.push_back(row.error.empty() ? readable(metric, row.metrics.*metric.value) : "-");
   }
-  std::string text = aligned_table(table);
+  return table;
+}
+
+std::string study_text(const Study& study) {
+  std::string reasons;
+  for (const StudyRow& row : study.rows) {
+    std::string name;
+    for (const std::string& cell : labels(study, row)) name += (name.empty() ? "" : ", ") + cell;
+    if (!row.error.empty()) reasons += "  " + (name.empty() ? row.point.path : name) + ": " + row.error + "\n";
+  }
+  std::string text = aligned_table(study_rows(study));
   std::vector<Basis> bases;
   for (const StudyRow& row : study.rows)
     if (row.error.empty()) bases.push_back(row.basis);

@@ -81,6 +81,10 @@ struct Study {
   std::vector<StudyRow> rows;
   std::vector<const StudyMetric*> columns;  // columns of the text; empty: all that some point has
 };
+// The table of the text, headings first.
+std::vector<std::vector<std::string>> study_rows(const Study& study);
+// The values that tell a row from the others, and the scenario's name where there are several.
+std::vector<std::string> labels(const Study& study, const StudyRow& row);
 std::string study_text(const Study& study);
 std::string study_csv(const Study& study);
 std::string study_json(const Study& study);

@@ -19,6 +19,7 @@
 #include "scenarios/language/nearest.h"
 #include "scenarios/study/plot.h"
 #include "scenarios/study/shard.h"
+#include "scenarios/study/study_page.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -45,6 +46,7 @@ CommandOptions declared_options() {
       .values("set", "KEY=VALUE", "override a key in all points; may be repeated (`slipway list keys`)")
       .value("columns", "NAME,...",
              "columns of the printed table (default: all that any point has, without peak_memory_bytes)")
+      .value("report", "FILE", report_meaning)
       .flag("json", "print only the points, as JSON, on standard output")
       .json_keys(study_answers())
       .value("csv", "FILE", "write the table as CSV, with all digits and an `error` column")
@@ -163,7 +165,7 @@ void check_shard_options(const CommandOptions& options) {
   excludes("merge", "into");
   if (options.has("into") && !options.has("shard") && !options.has("emit"))
     throw UsageError("--into is where --shard I/N writes; give --shard or --emit slurm as well");
-  for (const char* output : {"json", "csv", "plot"}) excludes("shard", output);
+  for (const char* output : {"json", "csv", "plot", "report"}) excludes("shard", output);
   if (const auto scheduler = options.text("emit"); scheduler && *scheduler != "slurm")
     throw UsageError("--emit " + *scheduler + " is not known; allowed: slurm");
 }
@@ -235,11 +237,13 @@ int answer(const CommandOptions& options, const Study& study, bool interrupted, 
     write_file(*path, study_svg(study, metric_of(options.text("figure"), study.rows)));
     talk << "plot: " << *path << '\n';
   }
+  const bool any = std::any_of(study.rows.begin(), study.rows.end(), [](const StudyRow& r) { return r.error.empty(); });
+  if (const auto path = options.text("report"); path && any)
+    write_report(*path, report_of(study)), talk << "report: " << *path << '\n';
   if (interrupted) {
     err << "slipway study: interrupted; the table has the points completed until then\n";
     return status_failed;
   }
-  const bool any = std::any_of(study.rows.begin(), study.rows.end(), [](const StudyRow& r) { return r.error.empty(); });
   return any ? status_done : status_failed;
 }
 
@@ -269,6 +273,7 @@ int study_command(const std::vector<std::string>& args, std::ostream& out, std::
     throw UsageError("--figure is what --plot draws; give --plot a file as well");
   for (const char* output : {"csv", "plot"})
     if (const auto path = options.text(output)) check_output(std::string("--") + output, *path, study.scenarios);
+  check_report(options, study.scenarios);
   check_shard_options(options);
   if (options.has("emit")) {
     out << slurm_script(words_without(args, {"--emit", "--shards", "--into", "--jobs"}),

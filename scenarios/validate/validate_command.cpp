@@ -15,6 +15,7 @@
 #include "scenarios/validate/memory_text.h"
 #include "scenarios/validate/pooled.h"
 #include "scenarios/validate/report.h"
+#include "scenarios/validate/validate_page.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -35,6 +36,7 @@ CommandOptions declared_options() {
             "fit the constants to all tables together, and say what a stranger should expect: errors and regret\n"
             "without any run of a trainer, errors after 1, 3 and 10 runs of yours, with intervals")
       .json_keys(validate_answers())
+      .value("report", "FILE", report_meaning)
       .flag("json", "print the scores as JSON and nothing else (`slipway list json-keys`)")
       .value("constants", "FILE",
              "with --pooled: write the fitted constants and their covariance, for cluster.constants")
@@ -124,6 +126,7 @@ int pooled(const CommandOptions& options, const std::vector<PublishedTable>& tab
                     validation.runs.size()));
     file.commit();
   }
+  if (const auto path = options.text("report")) write_report(*path, report_of(validation));
   out << (options.has("json") ? pooled_json(validation) : pooled_text(validation));
   return status_done;
 }
@@ -139,6 +142,7 @@ int validate_command(const std::vector<std::string>& args, std::ostream& out, st
     throw UsageError("--refit fits constants through replays; leave it or --engine out");
   for (const char* output : {"rows", "constants", "memory-constants"})
     if (const auto path = options.text(output)) check_output(std::string("--") + output, *path, paths);
+  check_report(options, paths);
   for (const char* other : {"refit", "engine"})
     if (options.has("pooled") && options.has(other))
       throw UsageError(std::string("--pooled has a fit of its own; leave --") + other + " out");
@@ -163,6 +167,7 @@ int validate_command(const std::vector<std::string>& args, std::ostream& out, st
     file.stream() << memory_constants_text(tables);
     file.commit();
   }
+  if (const auto path = options.text("report")) write_report(*path, report_of(validations));
   if (options.has("json")) {
     out << json_text(validations);
     return status_done;

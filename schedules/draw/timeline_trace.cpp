@@ -155,8 +155,8 @@ class MemoryOfRanks {
   std::map<std::int32_t, MemoryCurve> curves_;
 };
 
-void each_record(const TaskGraph& graph, const Timeline& timeline,
-                 const std::function<void(const TraceRecord&)>& visit) {
+void each_record(const TaskGraph& graph, const Timeline& timeline, const std::function<void(const TraceRecord&)>& visit,
+                 const RecordScope& scope) {
   Flops flops(graph);
   InputsReady inputs(graph);
   std::vector<RankLanes> ranks = lanes_by_rank(graph);
@@ -165,13 +165,15 @@ void each_record(const TaskGraph& graph, const Timeline& timeline,
   std::optional<GroupNumbers> numbers;
   if (represented) numbers.emplace(graph);
   TraceRecord record;
-  for (int step = 0; step < timeline.steps; ++step) {
+  for (int step = 0; step < timeline.steps && step <= scope.last_step; ++step) {
     const std::size_t base = static_cast<std::size_t>(step) * graph.tasks.size();
     inputs.enter_step(timeline, static_cast<std::size_t>(step));
     for (RankLanes& rank : ranks) enter_tasks(timeline, base, inputs, rank);
+    if (step < scope.first_step) continue;
     std::optional<MemoryOfRanks> memory;
     if (!graph.static_bytes.empty()) memory.emplace(graph, timeline, step);
     for (record.rank = 0; record.rank < all; ++record.rank) {
+      if (scope.representatives_only && !is_lowered(graph, record.rank)) continue;
       const RankLanes& like = ranks[lowered_index(graph.step.layout, graph.representatives, record.rank)];
       for (std::size_t l = 0; l < like.lanes.size(); ++l) {
         const Lane& lane = like.lanes[l];

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "models/trace/trace.h"
@@ -24,8 +25,12 @@ Trace trace_header(const TaskGraph& graph, const Timeline& timeline, std::string
 // Calls `visit` with each record, in order of step, rank, lane, start. The record is reused after the call, so a trace
 // of millions of tasks needs no memory. In a graph of representative ranks every rank gets the records of its
 // representative rank, in its own groups (schedules/lower/representatives.h). Requires graph.order.
-void each_record(const TaskGraph& graph, const Timeline& timeline,
-                 const std::function<void(const TraceRecord&)>& visit);
+struct RecordScope {
+  int first_step = 0, last_step = std::numeric_limits<int>::max();  // of the timeline, both included
+  bool representatives_only = false;                                // no rank that another one stands for
+};
+void each_record(const TaskGraph& graph, const Timeline& timeline, const std::function<void(const TraceRecord&)>& visit,
+                 const RecordScope& scope = {});
 // Header and records in memory.
 Trace trace_of(const TaskGraph& graph, const Timeline& timeline, std::string engine);
 

@@ -56,5 +56,14 @@ TEST(EmbeddedFiles, TablesAreThoseOfTheStudyFoldersByteForByte) {
   EXPECT_TRUE(std::ranges::is_sorted(embedded_tables(), {}, &EmbeddedFile::name));
 }
 
+TEST(EmbeddedFiles, ThePageIsTheSourceTreesByteForByte) {
+  EXPECT_EQ(embedded_page().size(), 9U);
+  for (const EmbeddedFile& file : embedded_page()) {
+    std::ifstream text(SLIPWAY_SOURCE_DIR "/" + std::string(file.path), std::ios::binary);
+    EXPECT_EQ(file.text, std::string(std::istreambuf_iterator<char>(text), {})) << file.path;
+    EXPECT_TRUE(file.path.starts_with("scenarios/report/page/") && file.path.ends_with(file.name)) << file.path;
+  }
+}
+
 }  // namespace
 }  // namespace slipway::test

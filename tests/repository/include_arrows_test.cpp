@@ -23,7 +23,7 @@ const std::map<std::string, std::vector<std::string>> rooms = {
     {"schedules", {"step", "rules", "catalogue", "graph", "lower", "time", "memory", "bound", "draw", "check", "fill"}},
     {"sim", {}},
     {"exec", {"run", "process", "files", "lanes", "transport", "operators", "rank"}},
-    {"scenarios", {"files",   "language", "answers",  "step",      "tables", "basis",   "command_line", "list",
+    {"scenarios", {"files",   "language", "answers",  "step",      "tables", "basis",   "command_line", "report", "list",
                    "show",    "goodput",  "simulate", "compare",   "memory", "growth",  "import",       "plan",
                    "execute", "lower",    "kernels",  "calibrate", "study",  "validate"}},
 };

@@ -1,0 +1,17 @@
+// The page of `slipway compare --report`: predicted beside measured. Guarded by tests/scenarios/report_test.cpp.
+#pragma once
+
+#include "scenarios/compare/comparison.h"
+#include "scenarios/report/report.h"
+
+namespace slipway::scenarios {
+
+Report report_of(const Trace& predicted, const Trace& measured, const Comparison& comparison);
+
+// Its sections, for every report that has both traces. `capacities`: bytes of each rank's memory; empty: unknown.
+void add_comparison(Report& report, const Trace& predicted, const Trace& measured, const Comparison& comparison,
+                    const std::vector<double>& capacities = {});
+// Predicted and measured step time, and the error.
+std::vector<Card> comparison_cards(const Comparison& comparison);
+
+}  // namespace slipway::scenarios

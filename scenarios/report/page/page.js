@@ -1,0 +1,55 @@
+// Puts the report together: reason, cards, sections.
+
+function makeCard(card, isAnswer) {
+  const made = element('div', 'card ' + card.tone + (isAnswer ? ' answer' : ''));
+  made.append(element('p', 'name', card.name), element('div', 'value', card.value));
+  if (card.note) made.append(element('p', 'note', card.note));
+  return made;
+}
+
+function makeBar(section, place) {
+  const bar = element('div', 'bar'), legend = element('ul', 'legend');
+  for (const share of section.shares) {
+    const part = element('span'), item = element('li'), swatch = element('span', 'swatch');
+    part.style.width = share.share * 100 + '%';
+    part.style.backgroundColor = swatch.style.backgroundColor = 'var(--' + share.colour + ')';
+    part.title = share.name + ': ' + share.value;
+    if (share.colour === 'exposed') swatch.classList.add('hatched');
+    item.append(swatch, element('b', '', digits(share.share * 100) + ' %'), ' ' + share.name + ', ' + share.value);
+    bar.append(part);
+    legend.append(item);
+  }
+  place.append(bar, legend);
+}
+
+function makeTable(section, place) {
+  const frame = element('div', 'table'), table = element('table');
+  frame.tabIndex = 0;
+  section.rows.forEach((cells, at) => {
+    const row = element('tr');
+    for (const cell of cells) row.append(element(at === 0 ? 'th' : 'td', '', cell));
+    table.append(row);
+  });
+  frame.append(table);
+  place.append(frame);
+}
+
+const makers = {bar: makeBar, table: makeTable, plot: makePlot, timeline: makeTimeline};
+
+function makePage(report) {
+  const page = document.getElementById('page'), cards = element('div', 'cards');
+  page.append(element('h1', '', report.headline));
+  if (report.reason) page.append(element('p', 'reason', report.reason));
+  report.cards.forEach((card, at) => cards.append(makeCard(card, at === 0)));
+  page.append(cards);
+  for (const section of report.sections) {
+    const place = element('section', section.type);
+    place.className = '';
+    place.append(element('h2', '', section.title));
+    if (section.note) place.append(element('p', 'note', section.note));
+    page.append(place);
+    makers[section.type](section, place);
+  }
+}
+
+makePage(JSON.parse(document.getElementById('report').textContent));

@@ -1,0 +1,99 @@
+// One step of a trace, as the page of `--report` shows it.
+//
+//   records of one step ──► spans by rank and lane ──► causes ──► identical ranks once ──► critical path ──► reduced
+//
+// A span's cause is what it waited for: of all that ended before it could begin, the last. On the same rank these are
+// spans of any lane. A communication begins when its last member is ready, so its cause is that of this member. So the same
+// rule serves predicted and measured traces.
+//
+//   compute  ██ 0F0 ██░░░░░░░░░▒▒▒▒▒██ 0B0 ██     ░ idle, waits for another rank: bubble
+//   pp.bwd            ···wait···▓▓▓▓▓             ▒ idle while the communication runs that the next task needs: exposed
+//
+// Reduction: neighbours of a lane that are shorter than a cell of time become one span, if they are not on the critical
+// path. Its seconds are the sum of theirs, so nothing is lost but the place within the cell. The cell is the smallest at
+// which the page holds all.
+// Guarded by tests/scenarios/timeline_view_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "models/trace/trace.h"
+#include "schedules/time/order.h"
+
+namespace slipway::scenarios {
+
+// What a kind of task is coloured as. The page has one colour for each.
+enum class SpanColour : std::uint8_t { forward, backward, weight_grad, recompute, optimizer, communication, other };
+SpanColour colour_of_kind(std::string_view kind);
+
+struct TaskSpan {
+  double start_s = 0, end_s = 0;  // from the view's begin
+  double wait_s = 0;              // for other members, at its start
+  double busy_s = 0;              // of its tasks without waiting; end − start − wait where it is one task
+  double bytes = 0;
+  std::uint32_t label = 0, kind = 0;  // indices in TimelineView::labels and kinds
+  std::int32_t cause = -1;            // index in TimelineView::spans; −1: none that is shown
+  std::int32_t step = 0;
+  std::uint32_t tasks =
+      1;  // more than 1: neighbours as one; then label is that of the first, kind that of most seconds
+  bool critical = false;
+};
+
+struct LaneView {
+  std::string name;
+  bool computes = false;
+  std::vector<std::uint32_t> spans;  // indices in TimelineView::spans, ascending start
+};
+
+struct IdleView {
+  double start_s = 0, end_s = 0;  // idle time of the compute lane with exposed communication
+  std::uint32_t lane = 0;         // of the row: that of the communication
+};
+
+struct MemoryPoint {
+  double at_s = 0, bytes = 0;  // holds until the next point
+};
+
+// What a rank does. Identical ranks share one.
+struct RankView {
+  std::vector<int> ranks;
+  std::vector<LaneView> lanes;
+  std::vector<IdleView> exposed;
+  std::vector<MemoryPoint> memory;  // of its tensors; empty where the trace does not say
+};
+
+// Seconds of the critical path by what is on it: a kind of task, or "host and gaps" where nothing ended just before.
+struct PathShare {
+  std::string name;
+  double seconds = 0;
+  SpanColour colour = SpanColour::other;
+};
+
+struct TimelineView {
+  double seconds = 0;  // the width: from the first start to the last end of the step
+  int step = 0, ranks = 0;
+  std::vector<std::string> labels, kinds;
+  std::vector<TaskSpan> spans;
+  std::vector<RankView> rows;
+  std::vector<PathShare> path;  // sums to `seconds`; the longest first
+  std::uint64_t tasks = 0;      // of all rows before reduction
+};
+
+// The step of a trace with the median period, without the first and the last.
+int typical_step(const Trace& trace);
+TimelineView view_of(const Trace& trace, int step);
+// The measured step of a simulated timeline (schedules/time/metrics.h).
+TimelineView view_of(const TaskGraph& graph, const Timeline& timeline);
+
+// Seconds of exposed communication, mean over ranks, by the first part of the lane's name ("tp", "dp", "pp"); the most
+// first.
+std::vector<std::pair<std::string, double>> exposed_by_axis(const TimelineView& view);
+
+// At most about `most` spans.
+TimelineView reduced(TimelineView view, std::size_t most = 150'000);
+
+}  // namespace slipway::scenarios
