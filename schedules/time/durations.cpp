@@ -8,7 +8,6 @@
 #include "schedules/time/overlap.h"
 
 namespace slipway::schedules {
-namespace {
 
 Direction direction_of(Pass pass) {
   switch (pass) {
@@ -22,6 +21,8 @@ Direction direction_of(Pass pass) {
       return Direction::forward;
   }
 }
+
+namespace {
 
 // Requires whole blocks: a table has no entries for parts.
 double table_seconds(const TaskGraph& graph, const Work& work, const BlockTable& table) {

@@ -13,14 +13,22 @@ namespace {
 struct Interval {
   double begin, end;
 };
+struct Message {
+  double begin, end;
+  Axis axis;
+};
+using ByAxis = std::array<double, message_axes>;
 
-// Length of [gap] covered by the union of `parts`.
-double covered(const Interval& gap, std::vector<Interval>& parts) {
-  std::sort(parts.begin(), parts.end(), [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
+// Length of [gap] covered by the union of `messages`. Adds `times` that to the axes; of two at once, the first counts.
+double covered(const Interval& gap, std::vector<Message>& messages, double times, ByAxis& by_axis) {
+  std::sort(messages.begin(), messages.end(), [](const Message& a, const Message& b) { return a.begin < b.begin; });
   double length = 0, reached = gap.begin;
-  for (const Interval& part : parts) {
-    const double begin = std::max(reached, part.begin), end = std::min(gap.end, part.end);
-    if (end > begin) length += end - begin;
+  for (const Message& message : messages) {
+    const double begin = std::max(reached, message.begin), end = std::min(gap.end, message.end);
+    if (end > begin) {
+      length += end - begin;
+      by_axis[static_cast<std::size_t>(message.axis)] += times * (end - begin);
+    }
     reached = std::max(reached, end);
   }
   return length;
@@ -36,7 +44,8 @@ Interval measured_interval(const TaskGraph& graph, const Timeline& timeline, Tas
 double left_out_s(const PeriodicTimeline* periodic) { return periodic == nullptr ? 0 : periodic->left_out_s(); }
 
 struct RankShares {
-  double window = 0, compute = 0, exposed = 0;
+  double window = 0, compute = 0, exposed = 0, late = 0;
+  ByAxis by_axis{};
   // The rest. Where there is none, the sum of thousands of tasks differs from the window in its last digits.
   double bubble() const {
     constexpr double rounding = 1e-11;
@@ -88,8 +97,7 @@ class Accounting {
         if (i < walk.list.size()) account(walk, i, shares[walk.rank]);
     if (timeline_.steps < 2) return;
     for (const Walk& walk : walks)
-      if (!walk.list.empty())
-        shares[walk.rank].exposed += exposed({walk.free, walk.end}, walk.step + 1, walk.list.front());
+      if (!walk.list.empty()) add_gap({walk.free, walk.end}, walk.step + 1, walk.list.front(), 1, shares[walk.rank]);
   }
 
  private:
@@ -110,7 +118,7 @@ class Accounting {
   void account(Walk& walk, std::size_t i, RankShares& shares) {
     const TaskId task = walk.list[i];
     const double times = times_in_truth(walk.step, walk.rank, i);
-    shares.exposed += times * exposed({walk.free, start(walk.step, task)}, walk.step, task);
+    add_gap({walk.free, start(walk.step, task)}, walk.step, task, times, shares);
     walk.free = end(walk.step, task);
     shares.compute += times * (walk.free - start(walk.step, task));
   }
@@ -150,19 +158,26 @@ class Accounting {
   void add_link(const Interval& gap, std::size_t step, TaskId before) {
     if (graph_.tasks[before].communicator == none || end(step, before) <= gap.begin) return;
     const Inputs& inputs = inputs_of(step, before);
-    parts_.push_back({std::min(start(step, before), inputs.ready), end(step, before)});
+    messages_.push_back(
+        {std::min(start(step, before), inputs.ready), end(step, before), graph_.communicator(before).axis});
     if (!inputs.has_communication || inputs.ready <= gap.begin) return;
     for (const TaskId earlier : graph_.predecessors[before]) add_link(gap, step, earlier);
   }
 
-  double exposed(const Interval& gap, std::size_t step, TaskId next) {
-    if (gap.end <= gap.begin) return 0;
-    parts_.clear();
-    for (const TaskId before : graph_.predecessors[next]) add_link(gap, step, before);
-    if (step > 0) {
-      for (const TaskId before : index_.carried[next]) add_link(gap, step - 1, before);
-    }
-    return covered(gap, parts_);
+  // Nobody but the host keeps a task from starting when its lane is free and its inputs are there.
+  void add_gap(const Interval& gap, std::size_t step, TaskId next, double times, RankShares& shares) {
+    if (gap.end <= gap.begin) return;
+    messages_.clear();
+    double ready = gap.begin;
+    const auto look = [&](std::size_t in, TaskId before) {
+      ready = std::max(ready, end(in, before));
+      add_link(gap, in, before);
+    };
+    for (const TaskId before : graph_.predecessors[next]) look(step, before);
+    if (step > 0)
+      for (const TaskId before : index_.carried[next]) look(step - 1, before);
+    shares.exposed += times * covered(gap, messages_, times, shares.by_axis);
+    shares.late += times * std::max(0.0, gap.end - ready);
   }
 
   const TaskGraph& graph_;
@@ -171,7 +186,7 @@ class Accounting {
   const PeriodicTimeline* periodic_;
   std::size_t count_;
   std::vector<std::vector<Inputs>> inputs_;  // [step][communication]
-  std::vector<Interval> parts_;              // of the gap at hand
+  std::vector<Message> messages_;            // of the gap at hand
 };
 
 std::vector<RankShares> shares_of_ranks(const TaskGraph& graph, const Timeline& timeline,
@@ -224,6 +239,9 @@ StepMetrics metrics_of(const TaskGraph& graph, const Timeline& timeline, double 
   for (const RankShares& shares : shares_of_ranks(graph, timeline, periodic)) {
     if (shares.window <= 0) continue;
     metrics.exposed_comm_s += shares.exposed / graph.window / ranks;
+    metrics.late_launches_s += shares.late / graph.window / ranks;
+    for (std::size_t axis = 0; axis < message_axes; ++axis)
+      metrics.exposed_by_axis_s[axis] += shares.by_axis[axis] / graph.window / ranks;
     metrics.exposed_comm_share += shares.exposed / shares.window / ranks;
     metrics.compute_share += shares.compute / shares.window / ranks;
     metrics.bubble_share += shares.bubble() / shares.window / ranks;
