@@ -26,8 +26,8 @@ std::string speed_text(double speed);
 struct MeasuredStep {
   double step_s = 0;
   bool has_interval = false, inside = false;
-  std::vector<Cause> causes;            // the smallest deviation first
-  std::vector<std::string> no_causes;   // names of rates that cannot explain it alone
+  std::vector<Cause> causes;           // the smallest deviation first
+  std::vector<std::string> no_causes;  // names of rates that cannot explain it alone
 };
 
 // `predicted_s`: the simulated step. The replay is moved by as much as the measurement is off.

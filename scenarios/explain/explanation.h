@@ -43,10 +43,10 @@ struct Explanation {
   std::optional<StepInterval> interval;
   Verdict verdict;
   Basis basis;
-  std::vector<SpentOn> spent;       // only parts that take time
-  std::vector<FasterRate> faster;   // the largest change first
-  std::vector<LeverTrial> levers;   // as lever_trials sorts them
-  bool all_levers_tried = true;     // false: interrupted
+  std::vector<SpentOn> spent;      // only parts that take time
+  std::vector<FasterRate> faster;  // the largest change first
+  std::vector<LeverTrial> levers;  // as lever_trials sorts them
+  bool all_levers_tried = true;    // false: interrupted
   std::optional<MeasuredStep> measured;
   std::optional<TraceFindings> trace;
 };

@@ -21,8 +21,7 @@ struct Priced {
 static_assert(sizeof(Priced) <= Workers::result_bytes);
 
 Priced priced(const Scenario& changed, double limit_s) {
-  const PricedLayout row =
-      price_if_it_fits(changed, changed.step, std::numeric_limits<double>::infinity(), limit_s);
+  const PricedLayout row = price_if_it_fits(changed, changed.step, std::numeric_limits<double>::infinity(), limit_s);
   return {row.simulated ? row.step_time_s : row.replayed_s, row.memory_bytes, row.memory_share, row.fit_probability,
           row.simulated};
 }

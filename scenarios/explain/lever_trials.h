@@ -16,14 +16,14 @@ namespace slipway::scenarios {
 struct LeverTrial {
   std::string lever;
   std::vector<std::string> settings;
-  bool simulated = false;     // else step_s is the replay's, a lower bound
+  bool simulated = false;  // else step_s is the replay's, a lower bound
   double step_s = 0;
-  double gain = 0;            // 1 - step_s / the scenario's own
-  double memory_bytes = 0;    // of 99 % of needs, on the rank that is least likely to fit
-  double memory_share = 0;    // of that rank's GPU
+  double gain = 0;          // 1 - step_s / the scenario's own
+  double memory_bytes = 0;  // of 99 % of needs, on the rank that is least likely to fit
+  double memory_share = 0;  // of that rank's GPU
   double fit_probability = 0;
   bool fits() const { return fit_probability >= 0.5; }
-  std::string why_not;        // the lever cannot be tried; all else is 0
+  std::string why_not;  // the lever cannot be tried; all else is 0
 };
 
 struct LeverOptions {

@@ -14,7 +14,8 @@ namespace {
 std::vector<std::string> settings_of(const Scenario& before, const Scenario& after) {
   std::vector<std::string> settings;
   for (const Key& key : scenario_keys()) {
-    if (key.bound.write == nullptr || (!key.path.starts_with("layout.") && !key.path.starts_with("schedule."))) continue;
+    if (key.bound.write == nullptr || (!key.path.starts_with("layout.") && !key.path.starts_with("schedule.")))
+      continue;
     const std::string was = key.bound.write(before), is = key.bound.write(after);
     if (was != is) settings.push_back(std::string(key.path) + "=" + is);
   }

@@ -33,9 +33,10 @@ std::vector<Lever> all_levers();
 
 struct Change {
   std::string lever;
-  std::optional<Scenario> scenario;   // ready to be priced
-  std::vector<std::string> settings;  // "schedule.micro_batch=2", as options of --set; and habits of the trainer in words
-  std::string why_not;                // without a scenario
+  std::optional<Scenario> scenario;  // ready to be priced
+  std::vector<std::string>
+      settings;         // "schedule.micro_batch=2", as options of --set; and habits of the trainer in words
+  std::string why_not;  // without a scenario
 };
 // A pure function. Two levers that make the same step give equal settings.
 Change changed_by(const Lever& lever, const Scenario& scenario);

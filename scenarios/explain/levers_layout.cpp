@@ -35,8 +35,7 @@ Lever experts_lever(bool more) {
   return {more ? "expert x 2" : "expert / 2", [more](Scenario& scenario) -> std::string {
             Layout& layout = scenario.step.layout;
             if (!has_experts(scenario.step.model)) return "the model has no experts";
-            if (!more && layout.expert % 2 != 0)
-              return "expert " + std::to_string(layout.expert) + " cannot be halved";
+            if (!more && layout.expert % 2 != 0) return "expert " + std::to_string(layout.expert) + " cannot be halved";
             layout.expert = more ? layout.expert * 2 : layout.expert / 2;
             return "";
           }};

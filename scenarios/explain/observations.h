@@ -16,9 +16,9 @@
 namespace slipway::scenarios {
 
 struct Observation {
-  TaskId task = 0;             // of the predicted graph: the rank's own, or that of its representative
-  int rank = 0;                // of a message: its first member with a record
-  int group = none;            // of the trace; none: compute
+  TaskId task = 0;   // of the predicted graph: the rank's own, or that of its representative
+  int rank = 0;      // of a message: its first member with a record
+  int group = none;  // of the trace; none: compute
   double predicted_s = 0, measured_s = 0;
 };
 

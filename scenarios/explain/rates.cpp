@@ -88,15 +88,17 @@ std::vector<Rate> rates_of(const Scenario& scenario) {
   const Machine& machine = cluster.groups.front().machine;
   using enum TimePart;
   std::vector<Rate> rates;
-  const auto add = [&](std::string name, std::string id, const char* constant, std::function<void(Moved&, double)> move) {
+  const auto add = [&](std::string name, std::string id, const char* constant,
+                       std::function<void(Moved&, double)> move) {
     rates.push_back({std::move(name), std::move(id), prior_of(constant), false, std::move(move)});
   };
   if (machine.blocks.empty()) {
-    add("matrix products", "products", "gemm", [](Moved& m, double s) { stretch(m, {products, expert_products, head}, s); });
-    add("attention kernels", "attention", "attention", [](Moved& m, double s) { stretch(m, {attention}, s); });
-    add("GPU memory", "memory_bandwidth", "traffic", [](Moved& m, double s) {
-      each_machine(m, [&](Machine& of) { of.memory_bandwidth *= s; });
+    add("matrix products", "products", "gemm", [](Moved& m, double s) {
+      stretch(m, {products, expert_products, head}, s);
     });
+    add("attention kernels", "attention", "attention", [](Moved& m, double s) { stretch(m, {attention}, s); });
+    add("GPU memory", "memory_bandwidth", "traffic",
+        [](Moved& m, double s) { each_machine(m, [&](Machine& of) { of.memory_bandwidth *= s; }); });
     add("optimizer", "optimizer", "update_bytes", [](Moved& m, double s) { stretch(m, {optimizer}, s); });
   } else {
     add("measured blocks", "blocks", "gemm", [](Moved& m, double s) { stretch(m, {blocks}, s); });
@@ -116,9 +118,8 @@ std::vector<Rate> rates_of(const Scenario& scenario) {
     add("starts of messages between nodes", "network_starts", "network_start", start_network_messages_sooner);
   }
   if (machine.trained) {
-    add("products beside messages", "beside", "exposed", [](Moved& m, double s) {
-      each_machine(m, [&](Machine& of) { of.constants.exposed /= s; });
-    });
+    add("products beside messages", "beside", "exposed",
+        [](Moved& m, double s) { each_machine(m, [&](Machine& of) { of.constants.exposed /= s; }); });
     add("work once per step", "fixed", "fixed", [](Moved& m, double s) { stretch(m, {fixed}, s); });
     add("all of the machine", "whole", "whole", speed_up_all);
     rates.back().of_all = true;

@@ -73,8 +73,7 @@ class Search {
   Fitted fitted(const Rate& rate) const {
     constexpr std::array grid{-3.0, -2.2, -1.6, -1.1, -0.7, -0.4, -0.2, -0.07, 0.0, 0.15, 0.4, 0.8, 1.5};
     std::array<double, grid.size()> costs{};
-    for (std::size_t i = 0; i < grid.size(); ++i)
-      costs[i] = grid[i] == 0 ? cost_ : cost_under(at_speed(rate, grid[i]));
+    for (std::size_t i = 0; i < grid.size(); ++i) costs[i] = grid[i] == 0 ? cost_ : cost_under(at_speed(rate, grid[i]));
     const auto best = static_cast<std::size_t>(std::min_element(costs.begin(), costs.end()) - costs.begin());
     double speed = grid[best], cost = costs[best];
     constexpr double hopeless = 0.9;  // of the cost: neighbours of the grid do not halve it
@@ -172,7 +171,7 @@ class Search {
   void add_ports(const Rate& rate, bool inside, const std::map<int, std::vector<Port>>& of_group,
                  std::vector<Fitted>& found) const {
     constexpr int points = 80;
-    constexpr double slowest = -4, fastest = 0.4;  // logarithms
+    constexpr double slowest = -4, fastest = 0.4;        // logarithms
     std::map<Port, std::array<double, points>> changes;  // of the cost
     for (int i = 0; i < points; ++i) {
       Moved moved(scenario_.cluster);
@@ -181,14 +180,16 @@ class Search {
       for (const Observation& seen : observations_.all) {
         const auto ports = of_group.find(seen.group);
         if (ports == of_group.end() || ports->second.front().inside != inside) continue;
-        const double change = cost_of(seen, seen.predicted_s * durations[seen.task] / base_[seen.task]) -
-                              cost_of(seen, seen.predicted_s);
-        for (const Port& port : ports->second) changes.try_emplace(port).first->second[static_cast<std::size_t>(i)] += change;
+        const double change =
+            cost_of(seen, seen.predicted_s * durations[seen.task] / base_[seen.task]) - cost_of(seen, seen.predicted_s);
+        for (const Port& port : ports->second)
+          changes.try_emplace(port).first->second[static_cast<std::size_t>(i)] += change;
       }
     }
     for (const auto& [port, change] : changes) {
       const auto best = std::min_element(change.begin(), change.end());
-      const double logarithm = slowest + (fastest - slowest) * static_cast<double>(best - change.begin()) / (points - 1);
+      const double logarithm =
+          slowest + (fastest - slowest) * static_cast<double>(best - change.begin()) / (points - 1);
       found.push_back(made(name_of(port, rate), id_of(port), logarithm, spread_of_ports(), cost_ + *best));
     }
   }

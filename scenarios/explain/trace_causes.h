@@ -24,17 +24,17 @@
 namespace slipway::scenarios {
 
 struct TraceCause {
-  std::string name, id;   // "NVLink bandwidth", "node_bandwidth"; "GPU of rank 5", "gpu:5"
-  double speed = 0;       // 1: as predicted
-  double explained = 0;   // share of the difference that goes away
-  double deviation = 0;   // |ln speed| in spreads
+  std::string name, id;  // "NVLink bandwidth", "node_bandwidth"; "GPU of rank 5", "gpu:5"
+  double speed = 0;      // 1: as predicted
+  double explained = 0;  // share of the difference that goes away
+  double deviation = 0;  // |ln speed| in spreads
 };
 
 struct TraceFindings {
-  std::int64_t compared = 0;  // tasks of ranks in both
-  std::int64_t missing = 0;   // tasks of the trace that the prediction does not have
-  double predicted_s = 0;     // Σ predicted seconds of the compared tasks; a message counts once
-  double difference_s = 0;    // Σ |measured − predicted|
+  std::int64_t compared = 0;       // tasks of ranks in both
+  std::int64_t missing = 0;        // tasks of the trace that the prediction does not have
+  double predicted_s = 0;          // Σ predicted seconds of the compared tasks; a message counts once
+  double difference_s = 0;         // Σ |measured − predicted|
   std::vector<TraceCause> causes;  // the most explained first, few
   // The tasks agree: nothing is to be explained.
   bool agrees() const;
