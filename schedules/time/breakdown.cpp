@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "schedules/time/accounting.h"
+#include "schedules/time/direction.h"
 #include "schedules/time/metrics.h"
 
 namespace slipway::schedules {
@@ -158,7 +160,7 @@ TimeParts path_parts(const TaskGraph& graph, const Cluster& cluster, const std::
 TimeParts rank_parts(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
                      const Timeline& timeline, const PeriodicTimeline* periodic) {
   TimeParts parts;
-  const StepMetrics metrics = metrics_of(graph, timeline, 0, periodic);
+  const double step_s = step_time_of(graph, timeline, periodic);
   PartsOfWorks works(graph, cluster);
   const std::size_t step = measured_step(timeline), count = graph.tasks.size();
   double ranks = 0;
@@ -186,14 +188,16 @@ TimeParts rank_parts(const TaskGraph& graph, const Cluster& cluster, const Durat
       if (!shares) parts[TimePart::host] += times * (lasted - durations[task]);  // its last kernels are launched late
     }
   }
+  for (const RankShares& shares : shares_of_ranks(graph, timeline, periodic)) {
+    for (std::size_t axis = 0; axis < message_axes; ++axis)
+      parts[part_of(static_cast<Axis>(axis))] += shares.by_axis[axis];
+    parts[TimePart::host] += shares.late;
+  }
   scale(parts, 1 / ranks / graph.window);
-  for (std::size_t axis = 0; axis < message_axes; ++axis)
-    parts[part_of(static_cast<Axis>(axis))] += metrics.exposed_by_axis_s[axis];
-  parts[TimePart::host] += metrics.late_launches_s;
-  parts[TimePart::bubble] = metrics.step_time_s - parts.sum();
+  parts[TimePart::bubble] = step_s - parts.sum();
   constexpr double rounding = 1e-9;
   for (double& seconds : parts.seconds)
-    if (std::abs(seconds) < rounding * metrics.step_time_s) seconds = 0;
+    if (std::abs(seconds) < rounding * step_s) seconds = 0;
   return parts;
 }
 

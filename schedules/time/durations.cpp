@@ -5,23 +5,10 @@
 #include <stdexcept>
 
 #include "models/training/kfac.h"
+#include "schedules/time/direction.h"
 #include "schedules/time/overlap.h"
 
 namespace slipway::schedules {
-
-Direction direction_of(Pass pass) {
-  switch (pass) {
-    case Pass::backward:
-      return Direction::backward;
-    case Pass::input_grad:
-      return Direction::input_grad;
-    case Pass::weight_grad:
-      return Direction::weight_grad;
-    default:
-      return Direction::forward;
-  }
-}
-
 namespace {
 
 // Requires whole blocks: a table has no entries for parts.

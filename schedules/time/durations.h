@@ -9,9 +9,6 @@
 
 namespace slipway::schedules {
 
-// How a pass runs its operators.
-Direction direction_of(Pass pass);
-
 // Seconds of one work of a compute lane on `machine`, task_overhead included. Throws std::invalid_argument
 // when the machine cannot price an operator.
 double compute_seconds(const TaskGraph& graph, const Work& work, const Machine& machine);

@@ -7,9 +7,6 @@
 // or queued. All other idle time is bubble. Shares are means over ranks.
 #pragma once
 
-#include <array>
-
-#include "models/machine/machine.h"
 #include "schedules/time/periodic.h"
 
 namespace slipway::schedules {
@@ -22,10 +19,6 @@ struct StepMetrics {
   double exposed_comm_s = 0;  // mean over ranks, of one step
   double exposed_comm_share = 0;
   double compute_share = 0;
-  // Mean over ranks, of one step: exposed_comm_s by the axis of the messages, and the part of the bubble in which
-  // everything is there but the launch.
-  std::array<double, message_axes> exposed_by_axis_s{};
-  double late_launches_s = 0;
 };
 
 // `timeline` has ≥ 1 steps. The period is taken from the last two when there are ≥ 2, else it is the makespan.
