@@ -33,7 +33,7 @@ std::optional<double> number_before(std::string text, std::string_view unit) {
 
 std::string speed_text(double speed) {
   if (speed > 1) return fmt::format("{:.3g} times as fast as predicted", speed);
-  return fmt::format("at {:.2g} of its predicted speed", speed);
+  return fmt::format("at {:.2g} of the predicted speed", speed);
 }
 
 MeasuredStep measured_step(MovedStep& step, double predicted_s, double measured_s,

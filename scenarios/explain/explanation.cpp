@@ -11,6 +11,8 @@
 namespace slipway::scenarios {
 namespace {
 
+constexpr double before_levers = 0.4;  // of the whole work, roughly
+
 std::vector<SpentOn> spent_on(const TimeParts& ranks, const TimeParts& path) {
   std::vector<SpentOn> spent;
   for (const auto& part : time_part_names)
@@ -47,15 +49,15 @@ TraceFindings findings_of(const Scenario& scenario, const Trace& trace) {
 }  // namespace
 
 Explanation explanation_of(const Scenario& scenario, const ExplainOptions& options) {
-  const auto begin = [&](const char* doing) {
-    if (options.progress) options.progress(doing);
+  const auto begin = [&](const char* doing, double share) {
+    if (options.progress) options.progress(doing, share);
   };
   if (scenario.step.fill != Fill::none || uses_kfac(scenario.step))
     throw UsageError(scenario.path +
                      ": explain does not know bubble work, whose window has several steps; set schedule.fill to none "
                      "and run.optimizer.name to adamw");
   Explanation answer;
-  begin("simulating");
+  begin("simulating", 0);
   StepOptions how;
   how.makespan = false;
   const SimulatedStep simulated = simulated_step(scenario, how);
@@ -68,7 +70,7 @@ Explanation explanation_of(const Scenario& scenario, const ExplainOptions& optio
   answer.verdict = prediction.verdict;
   answer.basis = basis_of(scenario);
   answer.interval = step_interval(scenario, answer.step_s, answer.basis.outside.size());
-  begin("replaying");
+  begin("replaying", 0.05);
   MovedStep step(scenario);
   answer.replayed_s = step.seconds();
   const TimeParts ranks = rank_parts(prepared.graph, prepared.scenario.cluster, prepared.durations,
@@ -76,17 +78,21 @@ Explanation explanation_of(const Scenario& scenario, const ExplainOptions& optio
   answer.spent = spent_on(ranks, step.path());
   answer.faster = each_twice_as_fast(step);
   if (options.trace != nullptr) {
-    begin("comparing the trace");
+    begin("comparing the trace", 0.15);
     answer.trace = findings_of(scenario, *options.trace);
   }
   if (options.measured_s) {
-    begin("looking for causes");
+    begin("looking for causes", 0.3);
     std::optional<std::pair<double, double>> interval;
     if (answer.interval) interval.emplace(answer.interval->low_s, answer.interval->high_s);
     answer.measured = measured_step(step, answer.step_s, *options.measured_s, interval);
   }
-  begin("trying levers");
-  answer.levers = lever_trials(scenario, answer.step_s, all_levers(), options.levers);
+  begin("trying levers", before_levers);
+  LeverOptions levers = options.levers;
+  levers.progress = [&](int done, int left) {
+    begin("trying levers", before_levers + (1 - before_levers) * done / std::max(1, done + left));
+  };
+  answer.levers = lever_trials(scenario, answer.step_s, all_levers(), levers);
   answer.all_levers_tried = !(options.levers.interrupted && options.levers.interrupted());
   return answer;
 }

@@ -55,7 +55,7 @@ struct ExplainOptions {
   std::optional<double> measured_s;
   const Trace* trace = nullptr;
   LeverOptions levers;
-  std::function<void(const std::string& doing)> progress;  // the name of a part when it begins
+  std::function<void(const std::string& doing, double share)> progress;  // of the whole, when a part of it begins
 };
 
 // Throws UsageError for a scenario that cannot be simulated, and for a trace of another scenario.

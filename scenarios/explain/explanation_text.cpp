@@ -15,19 +15,36 @@ namespace {
 
 constexpr std::size_t columns = 80;
 
-// Lines of at most 80 columns, broken at spaces; later lines begin with `indent`.
-std::string wrapped(const std::string& text, const std::string& indent = "") {
-  std::string all, line;
-  std::istringstream words(text);
-  for (std::string word; words >> word;) {
-    if (!line.empty() && display_width(line) + 1 + display_width(word) > columns) {
+// Lines of at most 80 columns, broken at spaces but not before a percent sign. The first line begins with `first`, later
+// ones with `later`.
+std::string wrapped(const std::string& text, const std::string& first = "", const std::string& later = "") {
+  std::vector<std::string> words;
+  std::istringstream in(text);
+  for (std::string word; in >> word;) {
+    if (!words.empty() && word.starts_with('%'))
+      words.back() += ' ' + word;
+    else
+      words.push_back(word);
+  }
+  std::string all, line = first;
+  bool begun = false;
+  for (const std::string& word : words) {
+    if (begun && display_width(line) + 1 + display_width(word) > columns) {
       all += line + '\n';
-      line = indent + word;
-    } else {
-      line += (line.empty() ? "" : " ") + word;
+      line = later, begun = false;
     }
+    line += (begun ? " " : "") + word;
+    begun = true;
   }
   return all + line + '\n';
+}
+
+// Each line of a text for itself.
+std::string each_line_wrapped(const std::string& text) {
+  std::string all;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) all += line.empty() ? "\n" : wrapped(line, "", "  ");
+  return all;
 }
 
 std::string percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
@@ -217,9 +234,9 @@ std::string spent_text(const Explanation& e) {
   std::string text = aligned_table(rows);
   constexpr double little = 0.001;
   if (std::abs(e.step_s - e.replayed_s) > little * e.step_s)
-    text += wrapped(fmt::format("  The path is that of a replay; contention for links adds {}.",
+    text += wrapped(fmt::format("The path is that of a replay; contention for links adds {}.",
                                 readable_seconds(e.step_s - e.replayed_s)),
-                    "  ");
+                    "  ", "  ");
   return text + "\n";
 }
 
@@ -263,13 +280,12 @@ std::string levers_text(const Explanation& e, int most) {
   constexpr int shown_settings = 3;
   for (int i = 0; i < std::min(shown_settings, static_cast<int>(rows.size())); ++i)
     if (rows[static_cast<std::size_t>(i)].gain > 0)
-      text += wrapped(
-          "  " + rows[static_cast<std::size_t>(i)].lever + ": " + settings_text(rows[static_cast<std::size_t>(i)]),
-          "    ");
+      text += wrapped(rows[static_cast<std::size_t>(i)].lever + ": " + settings_text(rows[static_cast<std::size_t>(i)]),
+                      "  ", "    ");
   if (hidden + refused > 0)
     text += wrapped(
         fmt::format("  {} more were tried, and {} cannot be here (--json has all, with the reasons).", hidden, refused),
-        "  ");
+        "  ", "  ");
   if (!e.all_levers_tried) text += "  Interrupted: not every lever was tried.\n";
   return text + "\n";
 }
@@ -283,7 +299,7 @@ std::string measured_text(const MeasuredStep& measured) {
   text += aligned_table(cause_keys().table(rows), "  ");
   std::string cannot;
   for (const std::string& name : measured.no_causes) cannot += (cannot.empty() ? "" : ", ") + name;
-  if (!cannot.empty()) text += wrapped("  Cannot explain it alone: " + cannot + ".", "  ");
+  if (!cannot.empty()) text += wrapped("Cannot explain it alone: " + cannot + ".", "  ", "  ");
   return text + "\n";
 }
 
@@ -293,8 +309,8 @@ std::string trace_text(const TraceFindings& trace) {
                                  readable_seconds(trace.difference_s), readable_seconds(trace.predicted_s));
   text += aligned_table(trace_cause_keys().table(trace.causes), "  ");
   if (trace.missing > 0)
-    text +=
-        wrapped(fmt::format("  {} of the trace are not in the prediction.", counted(trace.missing, "record")), "  ");
+    text += wrapped(fmt::format("{} of the trace are not in the prediction.", counted(trace.missing, "record")), "  ",
+                    "  ");
   return text + "\n";
 }
 
@@ -315,7 +331,7 @@ std::string explanation_text(const Explanation& e, int most_levers) {
   if (e.trace) text += trace_text(*e.trace);
   if (e.measured) text += measured_text(*e.measured);
   text += spent_text(e) + faster_text(e) + levers_text(e, most_levers);
-  return text + without_empty_line(basis_text(without_memory(e.basis)));
+  return text + each_line_wrapped(without_empty_line(basis_text(without_memory(e.basis))));
 }
 
 }  // namespace slipway::scenarios
