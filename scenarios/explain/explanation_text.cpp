@@ -117,8 +117,11 @@ Description<TraceCause> trace_cause_keys() {
            &TraceCause::id)
       .key("speed", "factor", "over what is predicted, fitted to the tasks", &TraceCause::speed)
       .wide_column("is", [](const TraceCause& cause) { return speed_text(cause.speed); })
-      .key("explained", "share", "of difference_s", &TraceCause::explained)
+      .key("explained", "share", "of difference_s that goes away", &TraceCause::explained)
       .column("explains", readable_share)
+      .key("of_its_own", "share", "the same of the tasks that it changes; noise is what remains",
+           &TraceCause::of_its_own)
+      .column("of its tasks", readable_share)
       .key("deviation", "-", "|ln speed| over how far runs differ in it", &TraceCause::deviation)
       .column("deviations", [](double deviation) { return fmt::format("{:.1f}", deviation); });
 }
@@ -138,9 +141,12 @@ Description<TraceFindings> trace_keys() {
       .key("missing", "count", "records of the trace without a predicted task", &TraceFindings::missing)
       .key("predicted_s", "s", "sum over these tasks", &TraceFindings::predicted_s)
       .key("difference_s", "s", "sum of |measured - predicted|", &TraceFindings::difference_s)
-      .key("agrees", "bool", "the difference is at most 1 % of the sum", &TraceFindings::agrees)
-      .list("causes", "what alone would explain most of the difference, most first", &TraceFindings::causes,
-            trace_cause_keys());
+      .key("predicted_step_s", "s", "the simulated step", &TraceFindings::predicted_step_s)
+      .key("measured_step_s", "s", "median period of the trace's steps", &TraceFindings::measured_step_s)
+      .key("agrees", "bool", "the difference is at most 0.1 % of the sum, and the steps are within 1 %",
+           &TraceFindings::agrees)
+      .list("causes", "what alone explains a good part of the tasks that it changes, the most of difference_s first",
+            &TraceFindings::causes, trace_cause_keys());
 }
 
 }  // namespace
@@ -198,12 +204,19 @@ std::string best_lever(const Explanation& e) {
 }
 
 std::string answer_to_trace(const TraceFindings& trace) {
-  if (trace.agrees()) return "The tasks of the trace take as long as predicted, within 1 %: no cause is to be found.";
-  if (trace.causes.empty()) return "No single cause explains the difference between the trace and the prediction.";
+  if (trace.agrees()) return "The tasks of the trace take as long as predicted.";
+  if (trace.causes.empty())
+    return fmt::format(
+        "The tasks of the trace are {:.1f} % apart from the predicted ones, and no single cause explains it.",
+        100 * trace.difference_s / trace.predicted_s);
   const TraceCause& cause = trace.causes.front();
+  if (cause.explained == 0)
+    return fmt::format("The tasks are as predicted, but start later: {} {} explain it.", cause.name,
+                       speed_text(cause.speed));
   return fmt::format(
-      "{} is {}: this explains {:.0f} % of the difference between the trace's tasks and the predicted ones.",
-      cause.name, speed_text(cause.speed), 100 * cause.explained);
+      "{}: {}. This explains {:.0f} % of how far the trace's tasks are from the predicted ones, and "
+      "{:.0f} % in the tasks that it changes.",
+      cause.name, speed_text(cause.speed), 100 * cause.explained, 100 * cause.of_its_own);
 }
 
 std::string answer_to_measurement(const Explanation& e) {

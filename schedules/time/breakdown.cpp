@@ -105,12 +105,15 @@ ComputeParts compute_parts(const TaskGraph& graph, const Work& work, const Machi
         optimizer_seconds(machine, work.elements, work.dtype, graph.step.optimizer.moment_dtype);
   }
   scale(parts.once, machine.constants.whole), scale(parts.again, machine.constants.whole);
-  // What remains of an update is what a step takes once (StepConstants::fixed); other works are all of the update.
+  // What remains of an update is what a step takes once (StepConstants::fixed). Norms read gradients as other kernels
+  // read theirs; K-FAC's preconditioning is a part of the update.
   const double rest = whole - parts.once.sum() - parts.again.sum();
   if (work.kind == WorkKind::optimizer_step)
     parts.once[TimePart::fixed] += std::max(0.0, rest);
-  else if (work.kind != WorkKind::segment)
+  else if (work.kind == WorkKind::precondition)
     parts.once[TimePart::optimizer] += rest;
+  else if (work.kind != WorkKind::segment)
+    parts.once[TimePart::element_wise] += rest;
   return parts;
 }
 

@@ -61,7 +61,8 @@ TEST_F(ExplainCommand, PartsSumToTheStep) {
   for (const std::string& path : {llama, tiny}) {
     const auto answer = explained({path});
     double ranks = 0, on_path = 0;
-    for (const auto& part : answer["spent"]) ranks += part["rank_s"].get<double>(), on_path += part["path_s"].get<double>();
+    for (const auto& part : answer["spent"])
+      ranks += part["rank_s"].get<double>(), on_path += part["path_s"].get<double>();
     const double step = answer["step_time_s"], replayed = answer["replayed_s"];
     EXPECT_NEAR(ranks, step, 1e-9 * step);
     EXPECT_NEAR(on_path, replayed, 0.002 * replayed);
@@ -78,7 +79,8 @@ TEST_F(ExplainCommand, LeversAreThoseOfSimulateWithTheirSettings) {
   ASSERT_EQ(simulated.status, status_done) << simulated.err;
   EXPECT_NEAR(nlohmann::json::parse(simulated.out)["step_time_s"].get<double>(), best["step_s"].get<double>(),
               1e-9 * best["step_s"].get<double>());
-  EXPECT_NEAR(best["gain"].get<double>(), 1 - best["step_s"].get<double>() / answer["step_time_s"].get<double>(), 1e-12);
+  EXPECT_NEAR(best["gain"].get<double>(), 1 - best["step_s"].get<double>() / answer["step_time_s"].get<double>(),
+              1e-12);
 }
 
 TEST_F(ExplainCommand, AMeasuredStepInsideTheIntervalIsSaidToBe) {
@@ -112,10 +114,11 @@ TEST_F(ExplainCommand, AMeasurementMayBeTokensOrFlopsPerSecond) {
 }
 
 TEST_F(ExplainCommand, FindsTheSlowRankOfATrace) {
-  const std::vector<std::string> more{"--set", "cluster.nodes=2", "--set", "layout.pipeline=2", "--set",
-                                      "layout.data=2", "--set", "model.hidden=256", "--set", "model.ffn=640"};
-  std::vector<std::string> args{"simulate", tiny, "--trace", path("slow.json"), "--steps", "4", "--set",
-                                "cluster.stragglers=[{node: 1, gpu: 0, slowdown: 1.4}]"};
+  const std::vector<std::string> more{"--set", "cluster.nodes=2", "--set", "layout.pipeline=2",
+                                      "--set", "layout.data=2",   "--set", "model.hidden=256",
+                                      "--set", "model.ffn=640"};
+  std::vector<std::string> args{"simulate", tiny, "--trace", path("slow.json"),
+                                "--steps",  "4",  "--set",   "cluster.stragglers=[{node: 1, gpu: 0, slowdown: 1.4}]"};
   args.insert(args.end(), more.begin(), more.end());
   ASSERT_EQ(slipway_with(args).status, status_done);
   args = {tiny, "--run", path("slow.json")};

@@ -137,9 +137,9 @@ TEST(LeverTrials, TheThreeBestAreThoseOfSimulatingEachOfThem) {
 }
 
 TEST(LeverTrials, TheThreeBestAreThoseOfSimulatingEachOfThemWithExperts) {
-  expect_the_three_best(loaded("mixtral-8x7b-64xh100.yaml",
-                               {"model.layers=8", "cluster.nodes=2", "layout.tensor=2", "layout.pipeline=2",
-                                "layout.data=4", "layout.expert=4", "schedule.global_batch=32"}));
+  expect_the_three_best(
+      loaded("mixtral-8x7b-64xh100.yaml", {"model.layers=8", "cluster.nodes=2", "layout.tensor=2", "layout.pipeline=2",
+                                           "layout.data=4", "layout.expert=4", "schedule.global_batch=32"}));
 }
 
 TEST(LeverTrials, TheThreeBestAreThoseOfSimulatingEachOfThemOnCpuRanks) {
@@ -162,9 +162,9 @@ TEST(LeverTrials, AreTheSameForAnyNumberOfWorkers) {
 
 // Recomputing nothing is faster and does not fit: the table has it behind what fits.
 TEST(LeverTrials, WhatDoesNotFitComesBehindWhatDoes) {
-  const Scenario scenario =
-      loaded("llama-70b-1024xh100.yaml", {"cluster.nodes=8", "layout.data=2", "schedule.global_batch=64",
-                                          "schedule.recompute=full", "layout.zero=1"});
+  const Scenario scenario = loaded(
+      "llama-70b-1024xh100.yaml",
+      {"cluster.nodes=8", "layout.data=2", "schedule.global_batch=64", "schedule.recompute=full", "layout.zero=1"});
   const std::vector<LeverTrial> trials = lever_trials(scenario, 1e9, all_levers());
   bool behind = false, beyond = false;
   for (const LeverTrial& trial : trials) {
