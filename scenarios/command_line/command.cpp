@@ -11,9 +11,6 @@
 
 namespace slipway::scenarios {
 
-int explain_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
-std::vector<AnswerKeys> explain_answers();
-
 const std::vector<Command>& all_commands() {
   static const std::vector<Command> table = {
       {"simulate", "predict step time, MFU, memory and cost of a scenario", simulate_command, simulate_answers},

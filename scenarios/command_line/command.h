@@ -37,6 +37,7 @@ int run_slipway(const std::vector<std::string>& args, std::ostream& out, std::os
 int simulate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int memory_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int plan_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int explain_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int import_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int goodput_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int growth_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
@@ -54,6 +55,7 @@ int list_command(const std::vector<std::string>& args, std::ostream& out, std::o
 std::vector<AnswerKeys> simulate_answers();
 std::vector<AnswerKeys> memory_answers();
 std::vector<AnswerKeys> plan_answers();
+std::vector<AnswerKeys> explain_answers();
 std::vector<AnswerKeys> import_answers();
 std::vector<AnswerKeys> goodput_answers();
 std::vector<AnswerKeys> growth_answers();

@@ -12,7 +12,6 @@
 #include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {
-std::vector<AnswerKeys> explain_answers();
 namespace {
 
 CommandOptions declared_options() {
