@@ -32,6 +32,9 @@ libgmock-dev 1.12
 libbenchmark-dev 1.7
 clang-format 1:14
 openmpi-bin 4.1
+zsh 5.9
+fish 3.6
+groff-base 1.22
 "
 if [ "${1:-}" = test ]; then packages="$packages$test_packages"; fi
 
