@@ -8,42 +8,21 @@
 #include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/command_line/command.h"
+#include "scenarios/command_line/terminal_text.h"
 #include "scenarios/explain/explanation.h"
 
 namespace slipway::scenarios {
 namespace {
 
-constexpr std::size_t columns = 80;
+constexpr int columns = 80;
 
-// Lines of at most 80 columns, broken at spaces but not before a percent sign. The first line begins with `first`, later
-// ones with `later`.
-std::string wrapped(const std::string& text, const std::string& first = "", const std::string& later = "") {
-  std::vector<std::string> words;
-  std::istringstream in(text);
-  for (std::string word; in >> word;) {
-    if (!words.empty() && word.starts_with('%'))
-      words.back() += ' ' + word;
-    else
-      words.push_back(word);
-  }
-  std::string all, line = first;
-  bool begun = false;
-  for (const std::string& word : words) {
-    if (begun && display_width(line) + 1 + display_width(word) > columns) {
-      all += line + '\n';
-      line = later, begun = false;
-    }
-    line += (begun ? " " : "") + word;
-    begun = true;
-  }
-  return all + line + '\n';
-}
+std::string wrapped(const std::string& line) { return broken_at_words(line, columns) + '\n'; }
 
 // Each line of a text for itself.
 std::string each_line_wrapped(const std::string& text) {
   std::string all;
   std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) all += line.empty() ? "\n" : wrapped(line, "", "  ");
+  for (std::string line; std::getline(lines, line);) all += wrapped(line);
   return all;
 }
 
@@ -247,9 +226,8 @@ std::string spent_text(const Explanation& e) {
   std::string text = aligned_table(rows);
   constexpr double little = 0.001;
   if (std::abs(e.step_s - e.replayed_s) > little * e.step_s)
-    text += wrapped(fmt::format("The path is that of a replay; contention for links adds {}.",
-                                readable_seconds(e.step_s - e.replayed_s)),
-                    "  ", "  ");
+    text += wrapped(fmt::format("  The path is that of a replay; contention for links adds {}.",
+                                readable_seconds(e.step_s - e.replayed_s)));
   return text + "\n";
 }
 
@@ -293,12 +271,11 @@ std::string levers_text(const Explanation& e, int most) {
   constexpr int shown_settings = 3;
   for (int i = 0; i < std::min(shown_settings, static_cast<int>(rows.size())); ++i)
     if (rows[static_cast<std::size_t>(i)].gain > 0)
-      text += wrapped(rows[static_cast<std::size_t>(i)].lever + ": " + settings_text(rows[static_cast<std::size_t>(i)]),
-                      "  ", "    ");
+      text += wrapped("  " + rows[static_cast<std::size_t>(i)].lever + ": " +
+                      settings_text(rows[static_cast<std::size_t>(i)]));
   if (hidden + refused > 0)
-    text += wrapped(
-        fmt::format("  {} more were tried, and {} cannot be here (--json has all, with the reasons).", hidden, refused),
-        "  ", "  ");
+    text += wrapped(fmt::format("  {} more were tried, and {} cannot be here (--json has all, with the reasons).",
+                                hidden, refused));
   if (!e.all_levers_tried) text += "  Interrupted: not every lever was tried.\n";
   return text + "\n";
 }
@@ -312,7 +289,7 @@ std::string measured_text(const MeasuredStep& measured) {
   text += aligned_table(cause_keys().table(rows), "  ");
   std::string cannot;
   for (const std::string& name : measured.no_causes) cannot += (cannot.empty() ? "" : ", ") + name;
-  if (!cannot.empty()) text += wrapped("Cannot explain it alone: " + cannot + ".", "  ", "  ");
+  if (!cannot.empty()) text += wrapped("  Cannot explain it alone: " + cannot + ".");
   return text + "\n";
 }
 
@@ -322,8 +299,7 @@ std::string trace_text(const TraceFindings& trace) {
                                  readable_seconds(trace.difference_s), readable_seconds(trace.predicted_s));
   text += aligned_table(trace_cause_keys().table(trace.causes), "  ");
   if (trace.missing > 0)
-    text += wrapped(fmt::format("{} of the trace are not in the prediction.", counted(trace.missing, "record")), "  ",
-                    "  ");
+    text += wrapped(fmt::format("  {} of the trace are not in the prediction.", counted(trace.missing, "record")));
   return text + "\n";
 }
 
