@@ -123,7 +123,8 @@ std::vector<Perturbed> perturbed() {
   add("NVLink of a node at 0.4", llama,
       loaded("llama-8b-64xh100.yaml", with(few_layers, "cluster.slow_links=[{node: 1, fabric: 0, bandwidth: 0.4}]")),
       {"port:node:1"});
-  add("the hosts at 3", llama, with_constant(llama, &StepConstants::host_kernel, 3), {"launches"});
+  // Three times as slow, they still keep ahead of the GPUs: nothing differs and no cause is found.
+  add("the hosts at 10", llama, with_constant(llama, &StepConstants::host_kernel, 10), {"launches"});
   // Experts on ranks of their own, on 32 H100.
   add("products at 1.25, with experts", experts, with_constant(experts, &StepConstants::gemm, 0.8), {"products"});
   add("NVLink at 0.4, with experts", experts, with_machine(experts, [](Machine& m) { m.node_link.bandwidth *= 0.4; }),
