@@ -16,6 +16,7 @@ const std::vector<Command>& all_commands() {
       {"simulate", "predict step time, MFU, memory and cost of a scenario", simulate_command, simulate_answers},
       {"memory", "print a layout's memory by part, and changes that make it fit", memory_command, memory_answers},
       {"plan", "search the best layout of a model on a cluster", plan_command, plan_answers},
+      {"explain", "say where a step's time goes and what would make it faster", explain_command, explain_answers},
       {"import", "turn a trainer's arguments into a scenario", import_command, import_answers},
       {"goodput", "compute the share of training that survives failing nodes", goodput_command, goodput_answers},
       {"growth", "compute the time that a growing batch saves", growth_command, growth_answers},

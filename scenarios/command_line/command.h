@@ -40,6 +40,7 @@ int run_slipway(const std::vector<std::string>& args, std::ostream& out, std::os
 int simulate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int memory_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int plan_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int explain_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int import_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int goodput_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int growth_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
@@ -59,6 +60,7 @@ int man_command(const std::vector<std::string>& args, std::ostream& out, std::os
 std::vector<AnswerKeys> simulate_answers();
 std::vector<AnswerKeys> memory_answers();
 std::vector<AnswerKeys> plan_answers();
+std::vector<AnswerKeys> explain_answers();
 std::vector<AnswerKeys> import_answers();
 std::vector<AnswerKeys> goodput_answers();
 std::vector<AnswerKeys> growth_answers();

@@ -5,23 +5,11 @@
 #include <stdexcept>
 
 #include "models/training/kfac.h"
+#include "schedules/time/direction.h"
 #include "schedules/time/overlap.h"
 
 namespace slipway::schedules {
 namespace {
-
-Direction direction_of(Pass pass) {
-  switch (pass) {
-    case Pass::backward:
-      return Direction::backward;
-    case Pass::input_grad:
-      return Direction::input_grad;
-    case Pass::weight_grad:
-      return Direction::weight_grad;
-    default:
-      return Direction::forward;
-  }
-}
 
 // Requires whole blocks: a table has no entries for parts.
 double table_seconds(const TaskGraph& graph, const Work& work, const BlockTable& table) {

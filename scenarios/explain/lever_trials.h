@@ -1,0 +1,40 @@
+// Every lever tried alone: replayed, and simulated where the replay is not slower than the scenario's own step. A replay
+// has no contention and never takes longer than the simulation, so a lever that helps is always simulated.
+//
+// Forked workers do it, one a core (scenarios/plan/ranking.h). The answer does not depend on their number.
+// Guarded by tests/scenarios/explain_levers_test.cpp: the three best are those of simulating every lever.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "scenarios/explain/levers.h"
+
+namespace slipway::scenarios {
+
+struct LeverTrial {
+  std::string lever;
+  std::vector<std::string> settings;
+  bool simulated = false;  // else step_s is the replay's, a lower bound
+  double step_s = 0;
+  double gain = 0;          // 1 - step_s / the scenario's own
+  double memory_bytes = 0;  // of 99 % of needs, on the rank that is least likely to fit
+  double memory_share = 0;  // of that rank's GPU
+  double fit_probability = 0;
+  bool fits() const { return fit_probability >= 0.5; }
+  std::string why_not;  // the lever cannot be tried; all else is 0
+};
+
+struct LeverOptions {
+  int workers = 0;  // 0: one a core
+  std::function<void(int done, int left)> progress;
+  std::function<bool()> interrupted;
+};
+
+// Those that fit first, the largest gain first; then those that do not fit; then those that cannot be tried. Levers that
+// make the same step as one before them are left out. `step_s`: the scenario's own.
+std::vector<LeverTrial> lever_trials(const Scenario& scenario, double step_s, const std::vector<Lever>& levers,
+                                     const LeverOptions& options = {});
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,66 @@
+#include "scenarios/explain/levers.h"
+
+#include <stdexcept>
+
+#include "scenarios/language/check_scenario.h"
+#include "scenarios/language/keys.h"
+#include "scenarios/plan/search.h"
+#include "schedules/rules/rules.h"
+
+namespace slipway::scenarios {
+namespace {
+
+// The keys whose values differ, as options of --set.
+std::vector<std::string> settings_of(const Scenario& before, const Scenario& after) {
+  std::vector<std::string> settings;
+  for (const Key& key : scenario_keys()) {
+    if (key.bound.write == nullptr || (!key.path.starts_with("layout.") && !key.path.starts_with("schedule.")))
+      continue;
+    const std::string was = key.bound.write(before), is = key.bound.write(after);
+    if (was != is) settings.push_back(std::string(key.path) + "=" + is);
+  }
+  const TrainerFacts &was = before.trainer, &is = after.trainer;
+  if (was.overlaps_reduction != is.overlaps_reduction) settings.emplace_back("trainer overlaps gradient reductions");
+  if (was.overlaps_gather != is.overlaps_gather) settings.emplace_back("trainer overlaps weight gathers");
+  if (was.blocking_transfers != is.blocking_transfers) settings.emplace_back("trainer does not wait for sends");
+  return settings;
+}
+
+}  // namespace
+
+std::vector<Lever> all_levers() {
+  std::vector<Lever> all;
+  for (const auto& group : {batch_levers, schedule_levers, memory_levers, overlap_levers, layout_levers}) {
+    std::vector<Lever> levers = group();
+    all.insert(all.end(), std::make_move_iterator(levers.begin()), std::make_move_iterator(levers.end()));
+  }
+  return all;
+}
+
+Change changed_by(const Lever& lever, const Scenario& scenario) {
+  Change change{lever.name, {}, {}, {}};
+  Scenario changed = scenario;
+  try {
+    change.why_not = lever.pull(changed);
+    if (!change.why_not.empty()) return change;
+    derive_step(changed);
+    const std::vector<Refusal> refused = refusals(changed.step, changed.cluster);
+    if (!refused.empty()) {
+      change.why_not = text_of(refused.front());
+      return change;
+    }
+    if (!runs_every_batch(changed.growth, changed.step)) {
+      change.why_not = "a batch of training.growth does not divide so";
+      return change;
+    }
+    changed = with_layout(changed, changed.step);
+  } catch (const std::invalid_argument& error) {
+    change.why_not = error.what();
+    return change;
+  }
+  change.settings = settings_of(scenario, changed);
+  change.scenario = std::move(changed);
+  return change;
+}
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,44 @@
+// Levers: single changes of a scenario that may make its step faster. Each is a function from a scenario to a changed
+// scenario, or to the reason why there is none. One file per group (levers_batch.cpp, ...); a new lever is one entry of
+// its list.
+//
+//   scenario ──lever──► changed step ──rule book──► Change ──simulation, verdict──► LeverTrial      (lever_trials.h)
+//                  └──► reason                └───► reason
+//
+// Guarded by tests/scenarios/explain_levers_test.cpp.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/language/scenario.h"
+
+namespace slipway::scenarios {
+
+struct Lever {
+  std::string name;  // "micro-batch x 2"
+  // Changes the scenario. Returns why it cannot; empty: it did. Need not ask the rule book.
+  std::function<std::string(Scenario&)> pull;
+};
+
+std::vector<Lever> batch_levers();
+std::vector<Lever> schedule_levers();
+std::vector<Lever> memory_levers();
+std::vector<Lever> overlap_levers();
+std::vector<Lever> layout_levers();
+// Of all groups, in this order.
+std::vector<Lever> all_levers();
+
+struct Change {
+  std::string lever;
+  std::optional<Scenario> scenario;  // ready to be priced
+  std::vector<std::string>
+      settings;         // "schedule.micro_batch=2", as options of --set; and habits of the trainer in words
+  std::string why_not;  // without a scenario
+};
+// A pure function. Two levers that make the same step give equal settings.
+Change changed_by(const Lever& lever, const Scenario& scenario);
+
+}  // namespace slipway::scenarios
