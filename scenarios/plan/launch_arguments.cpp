@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "scenarios/import/torchtitan_models.h"
 #include "scenarios/language/layer_lists.h"
