@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "scenarios/answers/readable.h"
 
@@ -15,8 +16,8 @@ const MemoryParts& parts_of(const StageReport& stage) {
   return stage.need.way == MemoryWay::timeline ? stage.timeline : stage.estimate;
 }
 
-// The parts of one GPU's memory; little ones together. What is free is not coloured.
-Bar parts_bar(const StageReport& stage) {
+// The parts of one GPU's memory; little ones together. What is free is not coloured. `colour_of`: of the parts so far.
+Bar parts_bar(const StageReport& stage, std::map<std::string, std::string>& colour_of) {
   constexpr double little = 0.01;
   constexpr std::array colours{"forward",   "exposed",       "weight-grad", "optimizer",
                                "recompute", "communication", "backward"};
@@ -35,7 +36,8 @@ Bar parts_bar(const StageReport& stage) {
       bar.shares.push_back({words_for(part), readable_bytes(parts[part]), parts[part] / whole, ""});
   }
   std::ranges::stable_sort(bar.shares, std::greater(), &Share::share);
-  for (std::size_t i = 0; i < bar.shares.size(); ++i) bar.shares[i].colour = colours.at(i % colours.size());
+  for (Share& share : bar.shares)
+    share.colour = colour_of.try_emplace(share.name, colours.at(colour_of.size() % colours.size())).first->second;
   if (rest > 0) bar.shares.push_back({"the rest", readable_bytes(rest), rest / whole, "other"});
   return bar;
 }
@@ -79,8 +81,9 @@ Report report_of(const SimulatedStep& step, const MemoryReport& memory) {
     report.sections.push_back(std::move(plot));
   }
   constexpr std::size_t most_bars = 16;
+  std::map<std::string, std::string> colour_of;
   for (std::size_t i = 0; i < std::min(memory.stages.size(), most_bars); ++i)
-    report.sections.push_back(parts_bar(memory.stages[i]));
+    report.sections.push_back(parts_bar(memory.stages[i], colour_of));
   report.sections.push_back(ReportTable{"By pipeline rank", "", stage_table(memory)});
   if (memory.search)
     report.sections.push_back(ReportTable{"Changes that save memory", "Step times replayed.", change_table(memory)});

@@ -17,12 +17,13 @@ std::string name_of_row(const Study& study, const StudyRow& row) {
   return name.empty() ? std::filesystem::path(row.point.path).stem().string() : name;
 }
 
-// The rows with numbers, the fastest first.
+// The rows with numbers: those that fit first, of each the fastest first.
 std::vector<const StudyRow*> done_rows(const Study& study) {
   std::vector<const StudyRow*> rows;
   for (const StudyRow& row : study.rows)
     if (row.error.empty()) rows.push_back(&row);
-  std::ranges::stable_sort(rows, std::greater(), [](const StudyRow* row) { return row->metrics.tokens_per_s; });
+  std::ranges::stable_sort(rows, std::greater(),
+                           [](const StudyRow* row) { return std::pair(row->metrics.fits, row->metrics.tokens_per_s); });
   return rows;
 }
 
@@ -86,7 +87,9 @@ Report report_of(const Study& study) {
   report.command = "study";
   report.headline = fmt::format("{} of {}", counted(static_cast<std::int64_t>(study.rows.size()), "point"),
                                 std::filesystem::path(study.scenarios.front()).stem().string());
-  report.reason = fmt::format("{} is the fastest, {:.3g} times as fast as {}.", name_of_row(study, best),
+  report.reason = fmt::format("{} is the fastest{}: {} tokens per second, {:.3g} times those of {}.",
+                              name_of_row(study, best), best.metrics.fits > 0 ? " that fits" : ", though nothing fits",
+                              readable_count(best.metrics.tokens_per_s),
                               best.metrics.tokens_per_s / worst.metrics.tokens_per_s, name_of_row(study, worst));
   report.cards = {{"most tokens per second", readable_count(best.metrics.tokens_per_s), name_of_row(study, best)},
                   {"its step time", readable_seconds(best.metrics.step_time_s),

@@ -29,7 +29,7 @@ function secondsText(seconds) {
   const size = Math.abs(seconds);
   if (size === 0) return '0 s';
   if (size < 1e-3) return digits(seconds * 1e6) + ' µs';
-  if (size < 1) return digits(seconds * 1e3) + ' ms';
+  if (size < 0.9995) return digits(seconds * 1e3) + ' ms';
   if (size < 7200) return digits(seconds) + ' s';
   if (size < 172800) return digits(seconds / 3600) + ' h';
   return digits(seconds / 86400) + ' days';

@@ -14,7 +14,7 @@ function makeBar(section, place) {
     part.style.width = share.share * 100 + '%';
     part.style.backgroundColor = swatch.style.backgroundColor = 'var(--' + share.colour + ')';
     part.title = share.name + ': ' + share.value;
-    if (share.colour === 'exposed') swatch.classList.add('hatched');
+    if (share.name.startsWith('exposed')) swatch.classList.add('hatched');
     item.append(swatch, element('b', '', digits(share.share * 100) + ' %'), ' ' + share.name + ', ' + share.value);
     bar.append(part);
     legend.append(item);

@@ -5,6 +5,17 @@ const seriesColours = ['forward', 'exposed', 'weight-grad', 'recompute', 'commun
 // Steps between the marks of an axis of bytes.
 const powersOfTwo = Array.from({length: 50}, (_, power) => 2 ** power);
 
+// Marks of a logarithmic axis: 1, 2, 5, or more of them where these are few.
+function logMarks(least, most) {
+  for (const factors of [[1], [1, 2, 5], [1, 1.5, 2, 3, 4, 5, 6, 8]]) {
+    const marks = [];
+    for (let power = 10 ** Math.floor(Math.log10(least)); power <= most; power *= 10)
+      for (const factor of factors) if (factor * power >= least && factor * power <= most) marks.push(factor * power);
+    if (marks.length >= 4) return marks;
+  }
+  return Array.from({length: 5}, (_, i) => Number((least * (most / least) ** ((i + 0.5) / 5)).toPrecision(2)));
+}
+
 function columnsOf(series) {
   const points = [];
   series.forEach((each, s) => each.x.forEach((x, i) => {
@@ -27,7 +38,7 @@ function rangeOf(axis, fromZero) {
   return (plot, least, most) => {
     if (least === null) return axis.log ? [1, 10] : [0, 1];
     if (axis.log) return [least / 1.25, most * 1.25];
-    if (fromZero && least >= 0) return [0, most * 1.08 || 1];
+    if (fromZero && least >= 0 && least < most * 0.8) return [0, most * 1.08 || 1];
     const margin = (most - least) * 0.03 || Math.abs(most) * 0.1 || 1;
     return [least - margin, most + margin];
   };
@@ -44,6 +55,7 @@ function makePlot(section, place) {
     label: section[side].label, stroke: colour('soft'), labelSize: 22, size: side === 'y' ? 78 : 38,
     grid: {stroke: colour('line'), width: 1}, ticks: {stroke: colour('line')},
     ...(section[side].unit === 'bytes' ? {incrs: powersOfTwo} : {}),
+    ...(section[side].log ? {splits: (plot, number, least, most) => logMarks(least, most), filter: (_, marks) => marks} : {}),
     values: (_, values) => values.map((value) => value === null ? '' : textOf[section[side].unit](value)),
   });
   const options = () => ({
@@ -58,7 +70,7 @@ function makePlot(section, place) {
       label: each.name, stroke: colour(names[s]), width: 2, spanGaps: true, show: shown[s],
       dash: s < section.series.length ? undefined : [7, 5],
       paths: each.mark === 'points' ? () => null : each.mark === 'steps' ? uPlot.paths.stepped({align: 1}) : undefined,
-      points: {show: each.mark === 'points', size: 8, width: 1.5, stroke: colour('paper'), fill: colour(names[s])},
+      points: {show: each.mark === 'points', size: 10, width: 1, stroke: colour('paper'), fill: colour(names[s])},
     }))],
   });
 
