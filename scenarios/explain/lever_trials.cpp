@@ -81,6 +81,8 @@ std::vector<LeverTrial> lever_trials(const Scenario& scenario, double step_s, co
         note(result, step_s, trial);
     }
   }
+  std::erase_if(trials,
+                [](const LeverTrial& trial) { return trial.why_not.empty() && trial.step_s == 0; });  // interrupted
   std::stable_sort(trials.begin(), trials.end(), goes_before);
   return trials;
 }

@@ -33,7 +33,8 @@ struct LeverOptions {
 };
 
 // Those that fit first, the largest gain first; then those that do not fit; then those that cannot be tried. Levers that
-// make the same step as one before them are left out. `step_s`: the scenario's own.
+// make the same step as one before them are left out, and after an interruption those that were not tried yet.
+// `step_s`: the scenario's own.
 std::vector<LeverTrial> lever_trials(const Scenario& scenario, double step_s, const std::vector<Lever>& levers,
                                      const LeverOptions& options = {});
 

@@ -142,7 +142,9 @@ TEST_F(ExplainCommand, RefusesInOneLineWithStatusTwo) {
   refused({tiny, "--measured", "fast"}, "--measured fast is no step time; allowed: seconds");
   refused({tiny, "--measured", "-1 s"}, "is no step time");
   refused({tiny, "--run", path("nothing.json")}, "nothing.json");
-  refused({tiny, "--set", "schedule.fill=evaluation", "--set", "run.evaluation_data=x.txt"}, "bubble work");
+  refused({tiny, "--set", "schedule.fill=evaluation", "--set",
+           "run.evaluation_data=" SLIPWAY_SOURCE_DIR "/scenarios/data/us-founding-documents.txt"},
+          "bubble work");
   refused({}, "scenario");
 }
 
