@@ -115,23 +115,23 @@ std::vector<Perturbed> perturbed() {
       {"network_bandwidth"});
   add("memory at 0.6", llama, with_machine(llama, [](Machine& m) { m.memory_bandwidth *= 0.6; }), {"memory_bandwidth"});
   add("messages in a node start late", llama, with_constant(llama, &StepConstants::node_start, 3), {"node_starts"});
-  add("a GPU at 1.3", llama,
+  add("a GPU 1.3 times as slow", llama,
       loaded("llama-8b-64xh100.yaml", with(few_layers, "cluster.stragglers=[{node: 2, gpu: 5, slowdown: 1.3}]")),
       {"gpu:21"});
-  add("a node at 1.2", llama,
+  add("a node 1.2 times as slow", llama,
       loaded("llama-8b-64xh100.yaml", with(few_layers, "cluster.stragglers=[{node: 3, slowdown: 1.2}]")), {"node:3"});
   add("NVLink of a node at 0.4", llama,
       loaded("llama-8b-64xh100.yaml", with(few_layers, "cluster.slow_links=[{node: 1, fabric: 0, bandwidth: 0.4}]")),
       {"port:node:1"});
   // Three times as slow, they still keep ahead of the GPUs: nothing differs and no cause is found.
-  add("the hosts at 10", llama, with_constant(llama, &StepConstants::host_kernel, 10), {"launches"});
+  add("the hosts 10 times as slow", llama, with_constant(llama, &StepConstants::host_kernel, 10), {"launches"});
   // Experts on ranks of their own, on 32 H100.
-  add("products at 1.25, with experts", experts, with_constant(experts, &StepConstants::gemm, 0.8), {"products"});
+  add("products at 0.8, with experts", experts, with_constant(experts, &StepConstants::gemm, 0.8), {"products"});
   add("NVLink at 0.4, with experts", experts, with_machine(experts, [](Machine& m) { m.node_link.bandwidth *= 0.4; }),
       {"node_bandwidth"});
-  add("the optimizer at 2, with experts", experts, with_constant(experts, &StepConstants::update_bytes, 2.5),
+  add("the optimizer at 0.4, with experts", experts, with_constant(experts, &StepConstants::update_bytes, 2.5),
       {"optimizer"});
-  add("a GPU at 1.15, with experts", experts,
+  add("a GPU 1.15 times as slow, with experts", experts,
       loaded("mixtral-8x7b-64xh100.yaml", with(few_experts, "cluster.stragglers=[{node: 0, gpu: 3, slowdown: 1.15}]")),
       {"gpu:3"});
   // Keys and values between context ranks, on 64 A100.
@@ -143,7 +143,7 @@ std::vector<Perturbed> perturbed() {
       {"products"});
   add("the network at 0.4, on cores", cores, with_machine(cores, [](Machine& m) { m.network_link.bandwidth *= 0.4; }),
       {"network_bandwidth"});
-  add("a core at 1.4", cores,
+  add("a core 1.4 times as slow", cores,
       loaded("tiny-llama-cpu.yaml", with(on_four_nodes, "cluster.stragglers=[{node: 1, gpu: 1, slowdown: 1.4}]")),
       {"gpu:3"});
   add("a weak pair of nodes", cores,
