@@ -1,4 +1,6 @@
 // The program `slipway`: see scenarios/command_line/command.h.
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <iostream>
@@ -8,7 +10,9 @@
 #include <malloc.h>
 #endif
 
+#include "scenarios/answers/terminal_timeline.h"
 #include "scenarios/command_line/command.h"
+#include "scenarios/command_line/terminal_text.h"
 
 namespace {
 
@@ -31,6 +35,17 @@ struct OutOfMemory : std::bad_alloc {
   }
 };
 
+int run(const std::vector<std::string>& arguments) {
+  using namespace slipway::scenarios;
+  if (!::isatty(STDOUT_FILENO)) return run_slipway(arguments, std::cout, std::cerr);
+  TerminalText text(*std::cout.rdbuf(), terminal_width(), locale_is_utf8());
+  std::streambuf* const terminal = std::cout.rdbuf(&text);
+  const int status = run_slipway(arguments, std::cout, std::cerr);
+  std::cout.flush();
+  std::cout.rdbuf(terminal);
+  return status;
+}
+
 void name_lack_of_memory() {
   std::set_new_handler([] { throw OutOfMemory(); });
 }
@@ -40,7 +55,7 @@ void name_lack_of_memory() {
 int main(int argc, char** argv) {
   keep_freed_memory();
   name_lack_of_memory();
-  const int status = slipway::scenarios::run_slipway({argv + 1, argv + argc}, std::cout, std::cerr);
+  const int status = run({argv + 1, argv + argc});
   // An answer that did not arrive (a full disk behind >) is a failure even when the work was done.
   errno = 0;
   std::cout.flush();

@@ -34,6 +34,9 @@ clang-format 1:14
 openmpi-bin 4.1
 chromium
 chromium-driver
+zsh 5.9
+fish 3.6
+groff-base 1.22
 "
 if [ "${1:-}" = test ]; then packages="$packages$test_packages"; fi
 

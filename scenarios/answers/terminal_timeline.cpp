@@ -173,20 +173,32 @@ std::string draw(const TimelinePicture& picture, int width) {
   return text;
 }
 
-int table_columns() {
+namespace {
+
+// COLUMNS, otherwise the terminal's columns; 0 where there is neither. A terminal that says less than 40 gets 40.
+int stated_columns() {
+  constexpr int narrowest = 40;
   if (const char* columns = std::getenv("COLUMNS")) {
     const int number = std::atoi(columns);
     if (number > 0) return number;
   }
-  return ::isatty(STDOUT_FILENO) ? terminal_width() : 0;
+  winsize size{};
+  if (::isatty(STDOUT_FILENO) && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    return std::max<int>(narrowest, size.ws_col);
+  return 0;
 }
 
+}  // namespace
+
 int terminal_width() {
-  winsize size{};
-  if (::isatty(STDOUT_FILENO) && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) {
-    return size.ws_col;
-  }
-  return 100;
+  constexpr int without_terminal = 100;
+  const int columns = stated_columns();
+  return columns > 0 ? columns : without_terminal;
+}
+
+int table_columns() {
+  const int columns = stated_columns();
+  return columns == 0 && ::isatty(STDOUT_FILENO) ? terminal_width() : columns;
 }
 
 }  // namespace slipway::scenarios

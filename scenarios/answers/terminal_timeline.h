@@ -48,7 +48,7 @@ TimelinePicture picture_of(const Trace& trace, const Layout& layout, int step);
 // At most `width` characters per line. States the length of a column and the number of ranks not shown.
 std::string draw(const TimelinePicture& picture, int width);
 
-// Columns of the terminal on standard output; 100 without one.
+// COLUMNS, otherwise the columns of the terminal on standard output; 100 without either.
 int terminal_width();
 // Most columns of a table: COLUMNS, otherwise the terminal's; 0 (any number) where there is neither.
 int table_columns();

@@ -29,9 +29,13 @@ const std::vector<Command>& all_commands() {
       {"show", "print the schedule as a rank x step grid; write DOT or CSV", show_command},
       {"lower", "write the bundle that the ranks run", lower_command},
       {"list", "list models, machines, schedules, scenario keys, JSON keys", list_command},
+      {"completion", "print the completion script of a shell", completion_command},
+      {"man", "print the man page", man_command},
   };
   return table;
 }
+
+std::string_view slipway_version() { return SLIPWAY_VERSION; }
 
 namespace {
 

@@ -31,6 +31,9 @@ struct Command {
 // In the order of `slipway help`.
 const std::vector<Command>& all_commands();
 
+// "0.1.0", of this build.
+std::string_view slipway_version();
+
 // The whole program without main: `args` without the program's name. Never throws.
 int run_slipway(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 
@@ -50,6 +53,8 @@ int kernels_command(const std::vector<std::string>& args, std::ostream& out, std
 int compare_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int validate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int list_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int completion_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int man_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 
 std::vector<AnswerKeys> simulate_answers();
 std::vector<AnswerKeys> memory_answers();

@@ -1,6 +1,7 @@
 #include "scenarios/command_line/options.h"
 
 #include <boost/program_options.hpp>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -33,8 +34,10 @@ std::string indented(std::string text, std::size_t column) {
 CommandOptions::CommandOptions(std::string usage, std::string purpose, std::string example)
     : usage_(std::move(usage)), purpose_(std::move(purpose)), example_(std::move(example)) {}
 
-CommandOptions& CommandOptions::positional(std::string name, std::size_t least, std::size_t most) {
+CommandOptions& CommandOptions::positional(std::string name, std::size_t least, std::size_t most,
+                                           std::vector<std::string> words) {
   positional_name_ = std::move(name);
+  words_ = std::move(words);
   positional_least_ = least;
   positional_most_ = most;
   return *this;
@@ -93,6 +96,19 @@ void CommandOptions::print_help(std::ostream& out) const {
   out << "\nExample:\n  " << example_ << '\n';
 }
 
+void CommandOptions::print_form(std::ostream& out) const {
+  nlohmann::ordered_json form = {{"usage", usage_}, {"purpose", purpose_}, {"example", example_},
+                                 {"notes", notes_}, {"words", words_},     {"options", nlohmann::json::array()}};
+  const auto add = [&](const Option& option) {
+    const std::string letter = option.letter ? std::string(1, option.letter) : "";
+    form["options"].push_back(
+        {{"name", option.name}, {"letter", letter}, {"placeholder", option.placeholder}, {"meaning", option.meaning}});
+  };
+  for (const Option& option : options_) add(option);
+  add({"help", "", "print this", false, 'h'});
+  out << form.dump() << '\n';
+}
+
 void CommandOptions::fail(const std::string& message) const {
   const std::string command = usage_.substr(0, usage_.find(' '));
   throw UsageError(message + "\nusage: slipway " + usage_ + "\n(`slipway " + command + " --help` explains)");
@@ -142,7 +158,7 @@ bool CommandOptions::parse(const std::vector<std::string>& args, std::ostream& o
       known.add_options()(name.c_str(), po::value<std::vector<std::string>>(), "");
     }
   }
-  known.add_options()("help,h", "");
+  known.add_options()("help,h", "")("help-form", "");
   po::parsed_options parsed(&known);
   try {
     const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
@@ -166,6 +182,10 @@ bool CommandOptions::parse(const std::vector<std::string>& args, std::ostream& o
   }
   if (has("help")) {
     print_help(out);
+    return false;
+  }
+  if (has("help-form")) {
+    print_form(out);
     return false;
   }
   if (has("help-json") && !answers_.empty()) {

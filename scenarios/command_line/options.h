@@ -24,8 +24,9 @@ class CommandOptions {
  public:
   CommandOptions(std::string usage, std::string purpose, std::string example);
 
-  // Accepts `least` to `most` arguments without a dash.
-  CommandOptions& positional(std::string name, std::size_t least, std::size_t most);
+  // Accepts `least` to `most` arguments without a dash. `words`: the known ones; empty: files.
+  CommandOptions& positional(std::string name, std::size_t least, std::size_t most,
+                             std::vector<std::string> words = {});
   CommandOptions& flag(std::string name, std::string meaning);
   CommandOptions& value(std::string name, std::string placeholder, std::string meaning);
   // Adds a short form to the option declared last: -o.
@@ -39,7 +40,8 @@ class CommandOptions {
   // Paragraphs printed after the options.
   CommandOptions& notes(std::string text);
 
-  // Returns false for --help, -h and --help-json, whose text is then on `out`.
+  // Returns false for --help, -h, --help-json and --help-form, whose text is then on `out`. --help-form is the help as
+  // JSON, from which shell completion and the manual are made; it is no part of --help.
   bool parse(const std::vector<std::string>& args, std::ostream& out);
 
   bool has(const std::string& name) const;
@@ -59,6 +61,7 @@ class CommandOptions {
     std::string former = {};
   };
   void print_help(std::ostream& out) const;
+  void print_form(std::ostream& out) const;
   [[noreturn]] void fail(const std::string& message) const;
   std::string unknown_option(const std::string& option) const;
   std::string as_override(const std::string& word) const;
@@ -66,6 +69,7 @@ class CommandOptions {
 
   std::string usage_, purpose_, example_, notes_;
   std::string positional_name_;
+  std::vector<std::string> words_;
   std::size_t positional_least_ = 0, positional_most_ = 0;
   std::vector<Option> options_;
   std::vector<AnswerKeys> answers_;

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <array>
 #include <ostream>
 
@@ -71,22 +73,15 @@ std::string topics_text() {
 
 int list_command(const std::vector<std::string>& args, std::ostream& out, std::ostream&) {
   CommandOptions options("list TOPIC", "Lists the names that scenarios and outputs use.", "slipway list models");
-  options
-      .positional(
-          "topic (models, machines, trainers, constants, schedules, topologies, keys, machine-keys, trainer-keys, "
-          "tables, block-keys, "
-          "json-keys)",
-          1, 1)
-      .notes(topics_text());
+  std::vector<std::string> names;
+  for (const Topic& topic : topics) names.emplace_back(topic.name);
+  options.positional(fmt::format("topic ({})", fmt::join(names, ", ")), 1, 1, names).notes(topics_text());
   if (!options.parse(args, out)) return status_done;
   const std::string& name = options.arguments()[0];
-  std::vector<std::string> names;
   for (const Topic& topic : topics) {
-    if (name == topic.name) {
-      topic.print(out);
-      return status_done;
-    }
-    names.emplace_back(topic.name);
+    if (name != topic.name) continue;
+    topic.print(out);
+    return status_done;
   }
   throw UsageError("nothing to list under '" + name + "'" + suggestion(name, names, "slipway list ") +
                    " (`slipway list --help` names all)");

@@ -120,8 +120,7 @@ class Runner {
       row.error = in_short(outcome.text);
     } else {
       std::memcpy(&row.metrics, outcome.result, sizeof row.metrics);
-      const LoadResult loaded = load_scenario(row.point.path, row.point.overrides);
-      if (loaded.errors.empty()) row.basis = basis_of(loaded.scenario);  // the file may have been edited meanwhile
+      row.basis = basis_of_point(row.point);
     }
     under_way_.erase(outcome.job);
     ++finished_;
@@ -157,6 +156,11 @@ std::vector<StudyPoint> points_of(const std::vector<std::string>& scenarios, con
     points = std::move(longer);
   }
   return points;
+}
+
+Basis basis_of_point(const StudyPoint& point) {
+  const LoadResult loaded = load_scenario(point.path, point.overrides);
+  return loaded.errors.empty() ? basis_of(loaded.scenario) : Basis{};  // the file may have been edited meanwhile
 }
 
 std::vector<StudyRow> run_study(const std::vector<StudyPoint>& points, int workers,

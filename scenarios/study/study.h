@@ -71,6 +71,9 @@ struct StudyRow {
 std::vector<StudyRow> run_study(const std::vector<StudyPoint>& points, int workers,
                                 const std::function<void(double)>& done, const std::function<bool()>& interrupted);
 
+// The basis of a point's numbers; empty where its scenario cannot be read any more.
+Basis basis_of_point(const StudyPoint& point);
+
 struct Study {
   std::vector<std::string> scenarios;
   std::vector<std::string> keys;        // varied, in order
