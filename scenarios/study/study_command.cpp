@@ -165,7 +165,10 @@ void check_shard_options(const CommandOptions& options) {
   excludes("merge", "into");
   if (options.has("into") && !options.has("shard") && !options.has("emit"))
     throw UsageError("--into is where --shard I/N writes; give --shard or --emit slurm as well");
-  for (const char* output : {"json", "csv", "plot", "report"}) excludes("shard", output);
+  for (const char* output : {"json", "csv", "plot", "report"}) {
+    excludes("shard", output);
+    excludes("emit", output);
+  }
   if (const auto scheduler = options.text("emit"); scheduler && *scheduler != "slurm")
     throw UsageError("--emit " + *scheduler + " is not known; allowed: slurm");
 }

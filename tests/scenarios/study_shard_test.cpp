@@ -105,6 +105,7 @@ TEST_F(StudyShard, WrongUsesAreRefusedByName) {
       {{"--shard", "1/4", "--into", path("p"), "--merge", path("p")}, "exclude each other"},
       {{"--emit", "pbs", "--into", path("p")}, "allowed: slurm"},
       {{"--emit", "slurm"}, "--emit needs --into"},
+      {{"--emit", "slurm", "--into", path("p"), "--csv", path("c")}, "exclude each other"},
   };
   for (const auto& [words, reason] : mistakes) {
     const Answer answer = study(words);
