@@ -54,6 +54,7 @@ int kernels_command(const std::vector<std::string>& args, std::ostream& out, std
 int compare_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int validate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int list_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int demo_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int completion_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int man_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 

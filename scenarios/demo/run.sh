@@ -31,10 +31,11 @@ $slipway calibrate $scenario --set cluster.machine="$out/start.yaml" --measure -
 
 say "4. What the simulator makes of the run that it was fitted to"
 $slipway simulate $scenario --set cluster.machine=$out/machine.yaml --trace $out/predicted.json
-$slipway compare $out/predicted.json $out/pipeline-2/trace.json
+$slipway compare $out/predicted.json $out/pipeline-2/trace.json --report $out/compare.html
 
 say "5. Four cases that the fit has not seen: predicted, executed in five rounds, compared"
 $slipway confirm $scenario --set cluster.machine=$out/machine.yaml --set run.steps=4 --rounds 5 --out $out/confirm \
+  --report $out/confirm.html \
   --baseline "pipeline 2:" \
   --case "tensor 2: layout.pipeline=1 layout.tensor=2 layout.sequence_parallel=true" \
   --case "data 2: layout.pipeline=1 layout.data=2" \

@@ -71,7 +71,7 @@ StepEstimator::Parts::Parts(Step given, const Cluster& on)
 
 StepEstimator::Parts::ShapeKey StepEstimator::Parts::shape_key(const Step& step, int group) {
   const Layout& l = step.layout;
-  const NarrowHabits habits = step.narrow == NarrowRecipe::none ? NarrowHabits{} : narrow_habits(step);
+  const NarrowHabits habits = narrow_habits(step);
   return {l.tensor,       l.sequence_parallel,         l.context, l.expert, l.expert_tensor, step.micro_batch,
           step.recompute, step.levers.recomputed.bits, habits,    group};
 }

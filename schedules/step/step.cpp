@@ -26,6 +26,7 @@ BlockElements elements_of_block(const Step& step, int block, bool shares_table) 
 }
 
 NarrowHabits narrow_habits(const Step& step) {
+  if (step.narrow == NarrowRecipe::none) return {};
   NarrowHabits habits = step.narrow_habits;
   habits.gathers_weights = habits.gathers_weights && step.layout.zero >= 1;
   habits.casts_each_pass = habits.casts_each_pass || step.layout.zero >= 3;

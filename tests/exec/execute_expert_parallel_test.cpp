@@ -190,7 +190,7 @@ TEST(ExpertParallel, BalancedOverTheGlobalMicroBatchGivesTheResultsOfOneProcess)
     add({.tensor = 2, .data = 2, .sequence_parallel = true}, 4, expert, 1);     // all on one rank
     add({.tensor = 2, .context = 2, .sequence_parallel = true}, 8, expert, 1);  // two parts of a micro-batch
     add({.pipeline = 2, .data = 4}, 1, expert).recompute = Recompute::full;
-    add({.pipeline = 2, .data = 2}, 2, expert).schedule = "zb-h1";
+    add({.pipeline = 2, .data = 4}, 1, expert).schedule = "zb-h1";
   }
   add({.pipeline = 2, .data = 2}, 2, 2).schedule = "chimera";
   add({.tensor = 2, .data = 4, .zero = 3}, 1, 1);  // no rows travel: every tensor rank routes the same tokens

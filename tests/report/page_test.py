@@ -85,8 +85,11 @@ class Page(unittest.TestCase):
                     "const {plot} = document.querySelectorAll('.plot')[arguments[0]],"
                     " bounds = plot.over.getBoundingClientRect();"
                     "const s = plot.series.findIndex((each, s) => s > 0), at = plot.data[s].findIndex((y) => y !== null);"
-                    "return [bounds.left + plot.valToPos(plot.data[0][at], 'x'),"
-                    " bounds.top + plot.valToPos(plot.data[s][at], 'y'), plot.scales.x.min, plot.scales.x.max]", i)
+                    # A point on the edge of the plot is reached from two pixels inside.
+                    "const inside = (at, size) => Math.min(Math.max(at, 2), size - 2);"
+                    "return [bounds.left + inside(plot.valToPos(plot.data[0][at], 'x'), bounds.width),"
+                    " bounds.top + inside(plot.valToPos(plot.data[s][at], 'y'), bounds.height),"
+                    " plot.scales.x.min, plot.scales.x.max]", i)
                 self.assertLess(least, most)
                 page.pointer(x, y)
                 self.assertTrue(page.run("return !document.getElementById('hover').hidden"))

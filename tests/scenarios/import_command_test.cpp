@@ -239,7 +239,7 @@ TEST_P(ImportedAgain, IsTheStepThatWasEmitted) {
   EXPECT_EQ(again.optimizer.moment_dtype, planned.optimizer.moment_dtype);
   EXPECT_EQ(again.optimizer.offload_fraction, planned.optimizer.offload_fraction);
   EXPECT_EQ(again.narrow, planned.narrow);
-  EXPECT_EQ(again.narrow_habits, planned.narrow_habits);
+  EXPECT_EQ(narrow_habits(again), narrow_habits(planned));
   EXPECT_EQ(again.delay_weight_grads, planned.delay_weight_grads);
   const auto rate = [](const Optimizer& o) {
     return std::tuple(o.lr, o.beta1, o.beta2, o.epsilon, o.weight_decay, o.lr_schedule.decay, o.lr_schedule.least,

@@ -151,6 +151,9 @@ TEST(BoundKeys, ComeBackFromTheResolvedTextAsTheyWere) {
       {"cluster.machine=h100-80gb"},
       {"model.experts=8", "model.experts_per_token=2"},
       {"layout.tensor=1", "layout.zero=1"},
+      {"schedule.name=1f1b-merged"},
+      {"model.experts=8", "model.experts_per_token=2", "run.balancing_loss=0.01"},
+      {"cluster.machine=h100-80gb", "model.experts=8", "model.experts_per_token=2", "run.fp8=tensorwise"},
   };
   std::vector<std::string_view> never;
   int bound = 0;

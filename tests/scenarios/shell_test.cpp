@@ -37,8 +37,20 @@ std::vector<std::string> lines_of(const std::string& command) {
   return lines;
 }
 
+// A folder of this process, gone at its end.
+struct OwnFolder {
+  std::string path = testing::TempDir() + "slipway-shell-" + std::to_string(::getpid());
+  OwnFolder() { std::filesystem::create_directories(path); }
+  ~OwnFolder() { std::filesystem::remove_all(path); }
+};
+
+const std::string& own_folder() {
+  static const OwnFolder folder;
+  return folder.path;
+}
+
 std::string written(const std::string& name, const std::string& text) {
-  const std::string path = testing::TempDir() + "/" + name;
+  const std::string path = own_folder() + "/" + name;
   std::ofstream(path) << text;
   return path;
 }
@@ -93,7 +105,7 @@ TEST(Completion, ZshReadsTheScriptAndHasEveryOption) {
 
 TEST(Completion, FishOffersCommandsOptionsTopicsAndKeys) {
   if (!installed("fish")) GTEST_SKIP() << "fish is not installed (Debian: fish)";
-  const std::string home = "HOME=" + testing::TempDir() + " ";
+  const std::string home = "HOME=" + own_folder() + " ";
   const auto offers = [&](const std::string& line) {
     return lines_of(home + "fish " +
                     written("ask.fish", "source " + script_of("fish") + "\ncomplete -C '" + line + "'\n"));
