@@ -6,7 +6,7 @@ namespace slipway::models {
 namespace {
 
 double absent_weights(const StageTerms& terms, const MemoryFacts& facts) {
-  return facts.narrow_parameters ? terms.wide_linears + terms.second_copies : 0;
+  return facts.narrow_parameters ? terms.wide_linears : 0;
 }
 
 void add_static(MemoryParts& parts, const StageTerms& terms, const MemoryConstants& c) {

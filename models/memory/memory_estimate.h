@@ -36,9 +36,8 @@ struct StageTerms {
   double layers_kept = 0;                      // layers times micro-batches held whole; 1 under full recompute
   double embeddings_held = 0, heads_held = 0;  // micro-batches
   // Of the parts, what the trainer's facts may say is not there.
-  double wide_linears = 0;   // weights in the dtype of Linears that are kept in 8 bits besides
-  double second_copies = 0;  // of these weights by columns, where the GPU multiplies FP8 in either order
-  OptionalBytes optional;    // of the MLP
+  double wide_linears = 0;  // weights in the dtype of Linears that are kept in 8 bits besides
+  OptionalBytes optional;   // of the MLP
 };
 MemoryParts estimated(const StageTerms& terms, const MemoryConstants& constants);
 // Of these bytes, those that are not there by these facts.

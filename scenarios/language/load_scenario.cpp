@@ -315,7 +315,7 @@ void derive_step(Scenario& scenario) {
   step.overlap_grad_reduce = !has_habits || trainer.overlaps_reduction;
   step.overlap_param_gather = !has_habits || trainer.overlaps_gather;
   step.narrow_habits.one_copy = std::ranges::all_of(scenario.cluster.groups, [](const NodeGroup& group) {
-    return group.machine.generation == Generation::blackwell;
+    return multiplies_in_any_order(group.machine.generation);
   });
   step.narrow_habits.casts_each_pass = has_habits && !trainer.caches_narrow_weights;
   const double accumulated = scenario.memory.facts.gradient_bytes;

@@ -13,12 +13,7 @@ namespace slipway::scenarios {
 namespace {
 
 // A named trainer gathers keys and values again, Slipway's executor keeps them.
-CountedAs counted_as(const Scenario& scenario) {
-  const std::vector<NodeGroup>& groups = scenario.cluster.groups;
-  const bool any_order = std::ranges::all_of(
-      groups, [](const NodeGroup& group) { return multiplies_in_any_order(group.machine.generation); });
-  return {.executor = !scenario.names_trainer, .layers = {}, .any_order = any_order};
-}
+CountedAs counted_as(const Scenario& scenario) { return {.executor = !scenario.names_trainer, .layers = {}}; }
 
 }  // namespace
 

@@ -46,6 +46,7 @@ Step step_for_memory(const PublishedRow& row) {
   const int most = layout.chunks > 1 ? 4 * layout.pipeline : layout.pipeline + 1;
   step.global_batch = std::min(micro_batches, most) * step.micro_batch * layout.data;
   if (row.scenario) return step;
+  step.narrow_habits.one_copy = multiplies_in_any_order(machine_of(row).generation);
   layout.sequence_parallel = layout.sequence_parallel && layout.tensor > 1;
   step.schedule = layout.chunks > 1 ? "interleaved-1f1b" : "1f1b";
   return step;
@@ -83,9 +84,7 @@ MemoryRun memory_run_of(const PublishedRow& row) {
   run.trainer = row.trainer;
   run.machine = row.machine;
   if (const Trainer* trainer = built_in_trainer(row.trainer)) run.facts = trainer->memory;
-  const bool any_order = multiplies_in_any_order(machine_of(row).generation);
-  run.stages =
-      counted_memory(step_for_memory(row), {.executor = false, .layers = layers_of(row), .any_order = any_order});
+  run.stages = counted_memory(step_for_memory(row), {.executor = false, .layers = layers_of(row)});
   run.capacity_bytes = machine_of(row).memory_bytes;
   run.fitted = row.status == RowStatus::ok;
   run.reserved_bytes = row.printed ? 0 : row.reserved_bytes;

@@ -31,7 +31,6 @@ struct Stages {
   Stages(const Step& of, const CountedAs& how)
       : step(of),
         executor(how.executor),
-        any_order(how.any_order),
         own_split(!how.layers.empty()),
         shape(work_shape(of)),
         blocks(blocks_of(of.model)),
@@ -50,7 +49,7 @@ struct Stages {
   }
 
   const Step& step;
-  bool executor, any_order, own_split;
+  bool executor, own_split;
   WorkShape shape;  // of one micro-batch
   std::vector<Block> blocks;
   std::vector<BlockElements> elements;  // per block, of one rank
@@ -234,15 +233,13 @@ std::int64_t tied_elements(const Stages& stages, int pipeline) {
          block_shard_elements(stages.step.model, head, cut, true).sum();
 }
 
-// Weights in the dtype of Linears that have copies with 8 bits and no scales of blocks. And of these copies those by
-// columns, where one number has the same 8 bits in both.
-void set_wide_linears(const BlockElements& elements, const Step& step, bool any_order, StageTerms& terms) {
+// Counted weights in the dtype of Linears that have copies with 8 bits and no scales of blocks. Where weights are
+// gathered in 8 bits, static_bytes_of has not counted them.
+double wide_linears(const BlockElements& elements, const Step& step) {
   const auto narrow = format_of(step.narrow);
-  if (narrow != Format::fp8 && narrow != Format::mxfp8) return;
-  const auto numbers =
-      static_cast<double>(elements.linears + elements.experts) / (step.layout.zero == 3 ? shards_of(step.layout) : 1);
-  terms.wide_linears = numbers * bytes_of(step.dtype);
-  if (narrow == Format::fp8 && any_order) terms.second_copies = numbers * weight_bytes(*narrow);
+  if ((narrow != Format::fp8 && narrow != Format::mxfp8) || narrow_habits(step).gathers_weights) return 0;
+  return static_cast<double>(elements.linears + elements.experts) * bytes_of(step.dtype) /
+         (step.layout.zero == 3 ? shards_of(step.layout) : 1);
 }
 
 // All terms except the bytes by part.
@@ -261,7 +258,7 @@ StageTerms without_parts(const Stages& stages, int pipeline) {
   terms.parameters = static_cast<double>(elements.trained() + elements.trained_experts() -
                                          (stages.step.levers.lora.rank > 0 ? 0 : tied_elements(stages, pipeline)));
   terms.gradient_bytes = bytes_of(step.gradient_dtype);
-  set_wide_linears(elements, step, stages.any_order, terms);
+  terms.wide_linears = wide_linears(elements, step);
   terms.replicas = shards_of(step.layout);
   terms.tensor = step.layout.tensor;
   terms.pipeline = step.layout.pipeline;

@@ -22,8 +22,6 @@ struct CountedAs {
   bool executor = true;
   // Layers of each stage, where a trainer deals them out in its own way; a stage may have none. Empty: the step's split.
   std::vector<int> layers = {};
-  // The GPU multiplies FP8 matrices in either order, so no copy by columns is needed (multiplies_in_any_order).
-  bool any_order = false;
 };
 
 // Terms per pipeline rank, for every model. Throws std::invalid_argument for an impossible split.

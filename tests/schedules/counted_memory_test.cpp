@@ -35,7 +35,7 @@ TEST(CountedMemory, EqualsTheFourCasesOfFujii) {
                {2, 2, 1, 2, 128, 23.137436628341675, 22.64453125}};
   for (const auto& at : cases) {
     const Step step = author_case(at.t, at.c, at.p, at.b, at.gpus);
-    const MemoryParts parts = counted_memory(step, {.executor = false, .layers = {}, .any_order = false})[0].parts;
+    const MemoryParts parts = counted_memory(step, {.executor = false, .layers = {}})[0].parts;
     const double embedding_input = 8.0 * 8192 / at.c * at.b * 4096 * at.p / at.t;
     EXPECT_NEAR(activation_bytes(parts) / GiB, at.activations - embedding_input / GiB, 1e-9);
     EXPECT_NEAR((sum(parts) - activation_bytes(parts)) / GiB, at.fixed, 1e-3 * at.fixed);
@@ -77,7 +77,7 @@ TEST(CountedMemory, HoldsOneMicroBatchLessOnEachLaterStage) {
 
 TEST(CountedMemory, OfATrainersOwnSplitIsThatOfTheSameSplitInTheLayout) {
   Step step = author_case(2, 1, 2, 1, 8);
-  const auto dealt = counted_memory(step, {.executor = true, .layers = {20, 12}, .any_order = false});
+  const auto dealt = counted_memory(step, {.executor = true, .layers = {20, 12}});
   step.layout.split = SplitKind::list;
   step.layout.split_list = {20, 12};
   const auto listed = counted_memory(step);
@@ -85,7 +85,7 @@ TEST(CountedMemory, OfATrainersOwnSplitIsThatOfTheSameSplitInTheLayout) {
     EXPECT_DOUBLE_EQ(sum(dealt[stage].parts), sum(listed[stage].parts));
     EXPECT_DOUBLE_EQ(dealt[stage].parameters, listed[stage].parameters);
   }
-  const auto empty = counted_memory(step, {.executor = true, .layers = {32, 0}, .any_order = false});
+  const auto empty = counted_memory(step, {.executor = true, .layers = {32, 0}});
   EXPECT_EQ(empty[1].layers_kept, 0) << "a stage may have the head alone";
 }
 
@@ -133,12 +133,31 @@ TEST(CountedMemory, KnowsTheWeightsOfLinearsThatNarrowParametersHaveNoMore) {
   EXPECT_EQ(wide(NarrowRecipe::blockwise), 0);
   EXPECT_EQ(wide(NarrowRecipe::tensorwise), 2 * linears);
   EXPECT_EQ(wide(NarrowRecipe::mxfp8), 2 * linears);
-  const auto second = [&](NarrowRecipe recipe) {
+  const auto second = [&](NarrowRecipe recipe) {  // of two copies, the one that Blackwell does not need
     step.narrow = recipe;
-    return counted_memory(step, {.executor = false, .layers = {}, .any_order = true})[0].second_copies;
+    step.narrow_habits.one_copy = false;
+    const double two = counted_memory(step)[0].parts[MemoryPart::weights];
+    step.narrow_habits.one_copy = true;
+    return two - counted_memory(step)[0].parts[MemoryPart::weights];
   };
   EXPECT_EQ(second(NarrowRecipe::tensorwise), linears);
   EXPECT_EQ(second(NarrowRecipe::mxfp8), 0) << "scales along rows are not those along columns";
+}
+
+// Gathers in 8 bits and parameters in 8 bits are the same weights: what the count leaves out is not taken away again.
+TEST(CountedMemory, WeightsThatAreGatheredInEightBitsAreCountedOnce) {
+  Step step = author_case(2, 1, 1, 1, 4);
+  step.layout.data = 2;
+  step.layout.zero = 1;
+  step.narrow = NarrowRecipe::tensorwise;
+  step.narrow_habits.one_copy = true;
+  const double linears = 32.0 * (2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 14336) / 2;
+  const StageTerms apart = counted_memory(step)[0];
+  step.narrow_habits.gathers_weights = true;
+  const StageTerms gathered = counted_memory(step)[0];
+  EXPECT_EQ(gathered.wide_linears, 0);
+  EXPECT_DOUBLE_EQ(apart.parts[MemoryPart::weights] - gathered.parts[MemoryPart::weights], 2 * linears);
+  EXPECT_DOUBLE_EQ(apart.parts[MemoryPart::weights] - apart.wide_linears, gathered.parts[MemoryPart::weights]);
 }
 
 }  // namespace
