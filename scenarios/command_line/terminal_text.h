@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "models/namespaces.h"
+
 namespace slipway::scenarios {
 
 // "12 ms +- 3 %" for "12 ms ± 3 %"; letters without a likeness become '?'.

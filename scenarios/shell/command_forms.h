@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "models/namespaces.h"
+
 namespace slipway::scenarios {
 
 struct OptionForm {

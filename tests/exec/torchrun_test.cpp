@@ -1,30 +1,18 @@
 // The torchrun of other tests (SLIPWAY_TORCHRUN): it starts every rank with the variables that a rank program reads,
 // and fails when one of them fails.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <string>
 
+#include "tests/support/printed.h"
 #include "tests/support/torchrun.h"
 
 namespace {
 
-struct Outcome {
-  int status = 0;
-  std::string output;
-};
+using slipway::test::Printed;
 
-Outcome run(const std::string& command) {
-  Outcome outcome;
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return {-1, "popen failed"};
-  std::array<char, 4096> part;
-  while (fgets(part.data(), static_cast<int>(part.size()), pipe) != nullptr) outcome.output += part.data();
-  outcome.status = WEXITSTATUS(pclose(pipe));
-  return outcome;
-}
+// With standard error.
+Printed run(const std::string& command) { return slipway::test::printed_by(command + " 2>&1"); }
 
 class Torchrun : public testing::Test {
  protected:
@@ -37,10 +25,10 @@ class Torchrun : public testing::Test {
 };
 
 TEST_F(Torchrun, GivesEachRankItsNumberAndTheStoreOfTheAgent) {
-  const Outcome outcome = run(two_ranks_ + "sh -c 'echo \"[$RANK/$WORLD_SIZE $TORCHELASTIC_USE_AGENT_STORE]\"'");
-  EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_NE(outcome.output.find("[0/2 True]"), std::string::npos) << outcome.output;
-  EXPECT_NE(outcome.output.find("[1/2 True]"), std::string::npos) << outcome.output;
+  const Printed outcome = run(two_ranks_ + "sh -c 'echo \"[$RANK/$WORLD_SIZE $TORCHELASTIC_USE_AGENT_STORE]\"'");
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  EXPECT_NE(outcome.text.find("[0/2 True]"), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("[1/2 True]"), std::string::npos) << outcome.text;
 }
 
 TEST(NoTorchrun, IsSaidWithItsReason) {
@@ -50,8 +38,8 @@ TEST(NoTorchrun, IsSaidWithItsReason) {
 }
 
 TEST_F(Torchrun, FailsWhenOneRankFails) {
-  const Outcome outcome = run(two_ranks_ + "sh -c 'exit $RANK'");
-  EXPECT_NE(outcome.status, 0) << outcome.output;
+  const Printed outcome = run(two_ranks_ + "sh -c 'exit $RANK'");
+  EXPECT_NE(outcome.status, 0) << outcome.text;
 }
 
 }  // namespace

@@ -7,17 +7,10 @@
 
 #include "scenarios/explain/moved_step.h"
 #include "scenarios/step/simulated_step.h"
+#include "tests/support/example.h"
 
 namespace slipway::test {
 namespace {
-
-const std::string examples = SLIPWAY_SOURCE_DIR "/scenarios/examples/";
-
-Scenario loaded(const std::string& name, const std::vector<std::string>& overrides = {}) {
-  LoadResult result = load_scenario(examples + name, overrides);
-  EXPECT_TRUE(result.errors.empty()) << describe(result.errors);
-  return std::move(result.scenario);
-}
 
 double seconds_at(MovedStep& step, const std::string& id, double speed) {
   for (const Rate& rate : rates_of(step.scenario())) {

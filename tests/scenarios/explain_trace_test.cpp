@@ -10,17 +10,10 @@
 #include "models/machine/degradation.h"
 #include "scenarios/step/simulated_step.h"
 #include "schedules/draw/timeline_trace.h"
+#include "tests/support/example.h"
 
 namespace slipway::test {
 namespace {
-
-const std::string examples = SLIPWAY_SOURCE_DIR "/scenarios/examples/";
-
-Scenario loaded(const std::string& name, const std::vector<std::string>& overrides = {}) {
-  LoadResult result = load_scenario(examples + name, overrides);
-  EXPECT_TRUE(result.errors.empty()) << describe(result.errors);
-  return std::move(result.scenario);
-}
 
 StepOptions whole() {
   StepOptions options;

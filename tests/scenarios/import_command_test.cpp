@@ -7,6 +7,7 @@
 #include "scenarios/plan/answer.h"
 #include "scenarios/step/prepared_step.h"
 #include "tests/support/command_test.h"
+#include "tests/support/printed.h"
 
 namespace slipway::test {
 namespace {
@@ -313,12 +314,9 @@ TEST(EmittedForTorchtitan, IsReadByItsOwnParserAsPlanned) {
   EXPECT_THAT(launch.version, HasSubstr("0.3.0"));
   std::string command = python + " " SLIPWAY_SOURCE_DIR "/tests/torchtitan/parsed.py";
   for (const std::string& argument : launch.arguments) command += " " + argument;
-  FILE* pipe = popen((command + " 2>/dev/null").c_str(), "r");
-  ASSERT_NE(pipe, nullptr);
-  std::string text;
-  for (int c; (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
-  ASSERT_EQ(pclose(pipe), 0) << command;
-  const nlohmann::json read = nlohmann::json::parse(text);
+  const Printed printed = printed_by(command + " 2>/dev/null");
+  ASSERT_EQ(printed.status, 0) << command;
+  const nlohmann::json read = nlohmann::json::parse(printed.text);
   const auto& parallelism = read["parallelism"];
   EXPECT_EQ(parallelism["tensor_parallel_degree"], 8);
   EXPECT_EQ(parallelism["data_parallel_shard_degree"], 2);

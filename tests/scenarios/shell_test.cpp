@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstdio>
 #include <fstream>
 #include <sstream>
 
@@ -11,6 +9,7 @@
 #include "scenarios/shell/completion.h"
 #include "scenarios/shell/manual.h"
 #include "tests/support/command_test.h"
+#include "tests/support/printed.h"
 
 namespace slipway::test {
 namespace {
@@ -26,51 +25,37 @@ bool installed(const std::string& program) {
 
 // What a command prints on both outputs, by line.
 std::vector<std::string> lines_of(const std::string& command) {
-  std::FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
-  std::string text;
-  std::array<char, 4096> part;
-  while (const std::size_t size = std::fread(part.data(), 1, part.size(), pipe)) text.append(part.data(), size);
-  ::pclose(pipe);
   std::vector<std::string> lines;
-  std::istringstream in(text);
+  std::istringstream in(printed_by(command + " 2>&1").text);
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   return lines;
 }
 
-// A folder of this process, gone at its end.
-struct OwnFolder {
-  std::string path = testing::TempDir() + "slipway-shell-" + std::to_string(::getpid());
-  OwnFolder() { std::filesystem::create_directories(path); }
-  ~OwnFolder() { std::filesystem::remove_all(path); }
+class Completion : public CommandTest {
+ protected:
+  std::string written(const std::string& name, const std::string& text) {
+    std::ofstream(path(name)) << text;
+    return path(name);
+  }
+
+  // The script of a shell as the command prints it.
+  std::string script_of(const std::string& shell) {
+    const Answer answer = slipway_with({"completion", shell});
+    EXPECT_EQ(answer.status, status_done) << answer.err;
+    return written("completion." + shell, answer.out);
+  }
+
+  // What bash offers for the last of these words.
+  std::vector<std::string> bash_offers(const std::vector<std::string>& words) {
+    std::string program = ". " + script_of("bash") + "\nCOMP_WORDS=(";
+    for (const std::string& word : words) program += "'" + word + "' ";
+    program += ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_slipway\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n";
+    return lines_of("bash " + written("ask.bash", program));
+  }
 };
+class Manual : public Completion {};
 
-const std::string& own_folder() {
-  static const OwnFolder folder;
-  return folder.path;
-}
-
-std::string written(const std::string& name, const std::string& text) {
-  const std::string path = own_folder() + "/" + name;
-  std::ofstream(path) << text;
-  return path;
-}
-
-// The script of a shell as the command prints it.
-std::string script_of(const std::string& shell) {
-  const Answer answer = slipway_with({"completion", shell});
-  EXPECT_EQ(answer.status, status_done) << answer.err;
-  return written("completion." + shell, answer.out);
-}
-
-// What bash offers for the last of these words.
-std::vector<std::string> bash_offers(const std::vector<std::string>& words) {
-  std::string program = ". " + script_of("bash") + "\nCOMP_WORDS=(";
-  for (const std::string& word : words) program += "'" + word + "' ";
-  program += ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_slipway\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n";
-  return lines_of("bash " + written("ask.bash", program));
-}
-
-TEST(Completion, BashOffersCommandsOptionsTopicsAndKeys) {
+TEST_F(Completion, BashOffersCommandsOptionsTopicsAndKeys) {
   if (!installed("bash")) GTEST_SKIP() << "bash is not installed";
   EXPECT_THAT(bash_offers({"slipway", "sim"}), ElementsAre("simulate"));
   EXPECT_THAT(bash_offers({"slipway", "help", "pl"}), ElementsAre("plan"));
@@ -79,7 +64,7 @@ TEST(Completion, BashOffersCommandsOptionsTopicsAndKeys) {
   EXPECT_THAT(bash_offers({"slipway", "simulate", "s.yaml", "--set", "layout.ten"}), ElementsAre("layout.tensor="));
 }
 
-TEST(Completion, BashOffersEveryCommandAndEveryOptionOfItsHelp) {
+TEST_F(Completion, BashOffersEveryCommandAndEveryOptionOfItsHelp) {
   if (!installed("bash")) GTEST_SKIP() << "bash is not installed";
   const std::vector<std::string> commands = bash_offers({"slipway", ""});
   for (const CommandForm& form : command_forms()) {
@@ -90,7 +75,7 @@ TEST(Completion, BashOffersEveryCommandAndEveryOptionOfItsHelp) {
   }
 }
 
-TEST(Completion, ZshReadsTheScriptAndHasEveryOption) {
+TEST_F(Completion, ZshReadsTheScriptAndHasEveryOption) {
   if (!installed("zsh")) GTEST_SKIP() << "zsh is not installed (Debian: zsh)";
   const std::string script = script_of("zsh");
   EXPECT_THAT(lines_of("zsh -n " + script), ElementsAre());
@@ -103,9 +88,9 @@ TEST(Completion, ZshReadsTheScriptAndHasEveryOption) {
   EXPECT_THAT(options, Contains(testing::AllOf(testing::StartsWith("*--set["), testing::EndsWith(":_slipway_keys"))));
 }
 
-TEST(Completion, FishOffersCommandsOptionsTopicsAndKeys) {
+TEST_F(Completion, FishOffersCommandsOptionsTopicsAndKeys) {
   if (!installed("fish")) GTEST_SKIP() << "fish is not installed (Debian: fish)";
-  const std::string home = "HOME=" + own_folder() + " ";
+  const std::string home = "HOME=" + path("") + " ";
   const auto offers = [&](const std::string& line) {
     return lines_of(home + "fish " +
                     written("ask.fish", "source " + script_of("fish") + "\ncomplete -C '" + line + "'\n"));
@@ -116,18 +101,18 @@ TEST(Completion, FishOffersCommandsOptionsTopicsAndKeys) {
   EXPECT_THAT(offers("slipway simulate --set layout.tens"), Contains(testing::StartsWith("layout.tensor=")));
 }
 
-TEST(Completion, AnUnknownShellIsAMistakeOfTheUser) {
+TEST_F(Completion, AnUnknownShellIsAMistakeOfTheUser) {
   const Answer answer = slipway_with({"completion", "fich"});
   EXPECT_EQ(answer.status, status_usage);
   EXPECT_THAT(answer.err, HasSubstr("did you mean 'slipway completion fish'?"));
 }
 
-TEST(Completion, SettableKeysHaveNoNameOfTheUsersInside) {
+TEST_F(Completion, SettableKeysHaveNoNameOfTheUsersInside) {
   EXPECT_THAT(settable_keys(), Contains("layout.tensor"));
   EXPECT_THAT(settable_keys(), Not(Contains(HasSubstr("*"))));
 }
 
-TEST(Manual, GroffPrintsEveryCommandAndOptionWithoutAComplaint) {
+TEST_F(Manual, GroffPrintsEveryCommandAndOptionWithoutAComplaint) {
   if (!installed("man") || !installed("groff"))
     GTEST_SKIP() << "man and groff are not installed (Debian: man-db, groff)";
   const Answer answer = slipway_with({"man"});

@@ -12,19 +12,17 @@
 
 #include "scenarios/language/scenario.h"
 #include "tests/support/command_test.h"
+#include "tests/support/printed.h"
 
 namespace slipway::test {
 namespace {
 
 const std::string root = SLIPWAY_SOURCE_DIR;
 
-std::string printed_by(const std::string& command) {
-  std::FILE* pipe = ::popen(command.c_str(), "r");
-  std::string text;
-  char buffer[4096];
-  while (const std::size_t count = std::fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, count);
-  EXPECT_EQ(::pclose(pipe), 0) << command;
-  return text;
+std::string answer_of(const std::string& command) {
+  const Printed printed = printed_by(command);
+  EXPECT_EQ(printed.status, 0) << command;
+  return printed.text;
 }
 
 class Studies : public CommandTest {};
@@ -52,7 +50,7 @@ TEST_F(Studies, FindingsInTheReadmesAreWhatTheCommandsPrint) {
       if ((*at)[1].length() > 0) continue;  // by an engine of the task graph: carries its date
       const Answer answer = slipway_with({"validate", folder + "/runs.csv", "--rows", path("rows.csv")});
       ASSERT_EQ(answer.status, status_done) << answer.err;
-      EXPECT_EQ((*at)[2], printed_by("awk -f " + folder + "/findings.awk " + path("rows.csv")))
+      EXPECT_EQ((*at)[2], answer_of("awk -f " + folder + "/findings.awk " + path("rows.csv")))
           << "write into " << study << "/README.md what the command prints now, and read what changed";
     }
     EXPECT_EQ(blocks, 1) << study;
@@ -97,7 +95,7 @@ TEST_F(Studies, TablesInTheReadmesAreWhatRunShPrints) {
   for (const auto& [study, expected] : {std::pair{"pipefisher-2022", 2}, std::pair{"schedules", 1},
                                         std::pair{"topologies", 2}, std::pair{"kernels", 5}}) {
     const std::string folder = root + "/scenarios/studies/" + study, readme = text_of(folder + "/README.md");
-    const std::string printed = "\n" + printed_by("BUILD='" SLIPWAY_BINARY_DIR "' " + folder + "/run.sh");
+    const std::string printed = "\n" + answer_of("BUILD='" SLIPWAY_BINARY_DIR "' " + folder + "/run.sh");
     const std::regex table("\n((scenario|name|topology|collectives|GPU) [^]*?)\n\n");
     int tables = 0;
     for (std::sregex_iterator at(printed.begin(), printed.end(), table), end; at != end; ++at, ++tables) {

@@ -2,12 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstdio>
 #include <sstream>
 
 #include "scenarios/command_line/terminal_text.h"
-#include "tests/support/command_test.h"
+#include "tests/support/printed.h"
 
 namespace slipway::test {
 namespace {
@@ -50,14 +48,9 @@ TEST(TerminalText, AFlushWritesWhatIsThereAndTheRestFollows) {
 
 // What the program prints on a terminal of 40 columns: script(1) gives it one.
 std::string on_terminal(const std::string& locale, const std::string& arguments) {
-  const std::string command = "LC_ALL=" + locale + " script --quiet --command 'stty cols 40; " SLIPWAY_PROGRAM " " +
-                              arguments + "' /dev/null </dev/null 2>&1";
-  std::FILE* pipe = ::popen(command.c_str(), "r");
-  std::string text;
-  std::array<char, 4096> part;
-  while (const std::size_t size = std::fread(part.data(), 1, part.size(), pipe)) text.append(part.data(), size);
-  ::pclose(pipe);
-  return text;
+  return printed_by("LC_ALL=" + locale + " script --quiet --command 'stty cols 40; " SLIPWAY_PROGRAM " " + arguments +
+                    "' /dev/null </dev/null 2>&1")
+      .text;
 }
 
 TEST(TerminalText, TheProgramSpeaksAsciiWhereTheLocaleDoes) {
