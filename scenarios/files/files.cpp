@@ -68,13 +68,32 @@ std::string target_of(const std::string& path) {
   return target.string();
 }
 
+// The rights that a file at `target` has, or that a new one gets.
+mode_t rights_of(const std::string& target) {
+  struct stat status {};
+  if (::stat(target.c_str(), &status) == 0) return status.st_mode & 07777;
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  return 0666 & ~mask;
+}
+
+// A new empty file beside `target`. Nobody can guess its name, so nobody can put a link there before.
+std::string made_beside(const std::string& target, const std::string& path) {
+  std::string name = target + ".writing-XXXXXX";
+  const int file = ::mkstemp(name.data());
+  if (file < 0) fail(path, std::strerror(errno), other_file);
+  ::fchmod(file, rights_of(target));
+  ::close(file);
+  return name;
+}
+
 }  // namespace
 
 OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   refuse_folder(path_);
   const bool direct = is_written_directly(path_);
   target_ = direct ? path_ : target_of(path_);
-  if (!direct) temporary_ = target_ + ".writing-" + std::to_string(::getpid());
+  if (!direct) temporary_ = made_beside(target_, path_);
   errno = 0;
   stream_.open(direct ? path_ : temporary_, std::ios::binary | std::ios::trunc);
   if (!stream_) fail(path_, std::strerror(errno), other_file);

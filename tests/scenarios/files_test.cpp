@@ -86,6 +86,26 @@ TEST_F(OutputFiles, AppearsWholeAtCommit) {
   EXPECT_EQ(fs::file_size(folder + "/a"), 4u);
 }
 
+TEST_F(OutputFiles, TemporaryNamesCannotBeGuessedAndRightsStay) {
+  std::ofstream(folder + "/a") << "old";
+  fs::permissions(folder + "/a", fs::perms(0640));
+  std::vector<std::string> names;
+  for (int i = 0; i < 2; ++i) {
+    OutputFile file(folder + "/a");
+    for (const fs::directory_entry& each : fs::directory_iterator(folder))
+      if (each.path().filename() != "a") names.push_back(each.path().filename());
+    file.stream() << "new";
+    file.commit();
+  }
+  ASSERT_EQ(names.size(), 2u);
+  EXPECT_NE(names[0], names[1]);
+  EXPECT_EQ(fs::status(folder + "/a").permissions(), fs::perms(0640));
+  const mode_t before = ::umask(027);
+  OutputFile(folder + "/b").commit();
+  ::umask(before);
+  EXPECT_EQ(fs::status(folder + "/b").permissions(), fs::perms(0640));
+}
+
 TEST_F(OutputFiles, WithoutCommitNothingIsLeftAndAnOldFileStays) {
   std::ofstream(folder + "/a") << "old";
   { OutputFile(folder + "/a").stream() << "new and longer"; }
