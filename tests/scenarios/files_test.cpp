@@ -1,15 +1,18 @@
 // A file that cannot be read: every command that gets one reports which and why, whatever it should contain.
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
 
+#include <csignal>
 #include <filesystem>
 #include <stdexcept>
 #include <thread>
 
 #include "scenarios/files/files.h"
 #include "tests/support/command_test.h"
+#include "tests/support/printed.h"
 
 namespace slipway::test {
 
@@ -86,24 +89,34 @@ TEST_F(OutputFiles, AppearsWholeAtCommit) {
   EXPECT_EQ(fs::file_size(folder + "/a"), 4u);
 }
 
-TEST_F(OutputFiles, TemporaryNamesCannotBeGuessedAndRightsStay) {
+TEST_F(OutputFiles, RightsStayAndNewFilesHaveThoseOfTheUser) {
   std::ofstream(folder + "/a") << "old";
   fs::permissions(folder + "/a", fs::perms(0640));
-  std::vector<std::string> names;
-  for (int i = 0; i < 2; ++i) {
-    OutputFile file(folder + "/a");
-    for (const fs::directory_entry& each : fs::directory_iterator(folder))
-      if (each.path().filename() != "a") names.push_back(each.path().filename());
-    file.stream() << "new";
-    file.commit();
-  }
-  ASSERT_EQ(names.size(), 2u);
-  EXPECT_NE(names[0], names[1]);
+  OutputFile(folder + "/a").commit();
   EXPECT_EQ(fs::status(folder + "/a").permissions(), fs::perms(0640));
   const mode_t before = ::umask(027);
   OutputFile(folder + "/b").commit();
   ::umask(before);
   EXPECT_EQ(fs::status(folder + "/b").permissions(), fs::perms(0640));
+}
+
+TEST_F(OutputFiles, AKilledProcessLeavesNothing) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    OutputFile file(folder + "/a");
+    file.stream() << std::string(100'000, 'x') << std::flush;
+    ::raise(SIGKILL);
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(fs::is_empty(folder));
+}
+
+TEST_F(OutputFiles, BeyondALimitOfFileSizesNothingIsLeftAndTheReasonIsNamed) {
+  const Printed lower = printed_by("ulimit -f 8; " SLIPWAY_PROGRAM " lower " + tiny +
+                                   " --set schedule.global_batch=64 -o " + folder + "/run.slip 2>&1");
+  EXPECT_EQ(lower.status, 1);
+  EXPECT_THAT(lower.text, HasSubstr("File too large"));
+  EXPECT_TRUE(fs::is_empty(folder));
 }
 
 TEST_F(OutputFiles, WithoutCommitNothingIsLeftAndAnOldFileStays) {
