@@ -1,6 +1,8 @@
 #include "schedules/bundle/bundle.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <istream>
 #include <iterator>
 #include <stdexcept>
@@ -345,8 +347,11 @@ void write_bundle(std::ostream& out, const Bundle& bundle) {
   writer(version);
   fields(writer, bundle);
   writer.text += '\n';
+  errno = 0;
   out << writer.text << "checksum " << checksum(writer.text) << '\n';
-  if (!out.flush()) throw std::runtime_error("the bundle could not be written (disk full?)");
+  if (!out.flush())
+    throw std::runtime_error(std::string("the bundle could not be written: ") +
+                             (errno != 0 ? std::strerror(errno) : "not all of it was taken"));
 }
 
 Bundle read_bundle(std::istream& in, const std::string& name) {
