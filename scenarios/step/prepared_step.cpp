@@ -5,6 +5,7 @@
 #include "scenarios/answers/readable.h"
 #include "scenarios/language/keys.h"
 #include "scenarios/language/usage_error.h"
+#include "scenarios/step/graph_size.h"
 #include "schedules/bound/balanced_split.h"
 #include "schedules/check/check.h"
 #include "schedules/lower/lowering.h"
@@ -136,10 +137,23 @@ PreparedStep ordered_or_refused(Scenario scenario, const PrepareOptions& options
   }
 }
 
+// Where micro-batches are left out, the graph is small.
+void refuse_too_large(const Scenario& scenario, const PrepareOptions& options) {
+  const Step& step = scenario.step;
+  const bool whole = options.patience == 0 || has_bubble_work(scenario) || is_degraded(scenario.cluster);
+  constexpr double small = 1e5;  // passes of all ranks; they are lowered in less time than they are counted
+  const double passes = 2.0 * stage_count(step.layout) * schedules::micro_batches_of(step) * step.slices;
+  if (!whole || passes * member_count(step.layout) < small) return;
+  const Representatives lowered = options.representatives_only ? representatives_of(scenario) : Representatives{};
+  const double tasks = estimated_tasks(step, lowered);
+  refuse_beyond_memory(scenario, tasks, available_memory());
+}
+
 }  // namespace
 
 PreparedStep prepared_step(Scenario scenario, const PrepareOptions& options) {
   refuse_uncalibrated(scenario);
+  if (legal(scenario.step)) refuse_too_large(scenario, options);
   PreparedStep prepared = ordered_or_refused(std::move(scenario), options);
   refuse_violations(prepared.graph);
   fill_bubbles(prepared);
