@@ -56,5 +56,16 @@ TEST(GraphSize, LowerRefusesBeforeItBegins) {
   EXPECT_THAT(lower.text, HasSubstr("M tasks"));
 }
 
+// Also where micro-batches that repeat are left out: of a long pipeline too many remain.
+TEST(GraphSize, APipelineOfAThousandStagesIsRefusedAtOnceWhereItDoesNotFit) {
+  const Printed simulate = printed_by(
+      "ulimit -v 1500000; " SLIPWAY_PROGRAM " simulate " SLIPWAY_SOURCE_DIR
+      "/scenarios/examples/llama-8b-64xh100.yaml --set model.layers=1022 --set cluster.nodes=128 --set "
+      "layout.pipeline=1024 --set layout.tensor=1 --set layout.sequence_parallel=false --set layout.data=1 --set "
+      "layout.zero=0 --set schedule.global_batch=4096 2>&1");
+  EXPECT_EQ(simulate.status, 2);
+  EXPECT_THAT(simulate.text, HasSubstr("M tasks"));
+}
+
 }  // namespace
 }  // namespace slipway::test
