@@ -139,7 +139,7 @@ void fields(auto& a, Is<Step> auto& s) {
 
 void fields(auto& a, Is<Run> auto& run) {
   a.line("run");
-  a(run.steps, run.seed, run.data, run.evaluation_data, run.checkpoint_steps, run.checkpoints_kept);
+  a(run.steps, run.seed, run.data, run.evaluation_data, run.checkpoint_steps, run.checkpoints_kept, run.heartbeat_s);
 }
 
 void fields(auto& a, Is<Work> auto& w) {

@@ -8,6 +8,8 @@
 
 #include "exec/transport/cpu/transport_gloo.h"
 
+#include "exec/process/environment.h"
+
 namespace slipway::exec {
 namespace {
 
@@ -20,8 +22,6 @@ constexpr auto connect_patience = std::chrono::seconds(120);
 // The recorder reads its size at first use and its contents are unused. It is switched off here, because before main
 // there is only one thread.
 [[maybe_unused]] const bool flight_recorder_is_off = setenv("TORCH_FR_BUFFER_SIZE", "0", 1) == 0;
-
-bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0; }
 
 std::shared_ptr<gloo::transport::Device> make_device(const std::string& store_host) {
   const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
