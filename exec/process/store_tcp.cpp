@@ -92,6 +92,26 @@ std::string why_not_found(const std::string& host) {
   return look_up(host, 0, all);
 }
 
+std::string address_towards(const std::string& host) {
+  constexpr int any_port = 9;
+  Addresses all(nullptr, ::freeaddrinfo);
+  if (!look_up(host, any_port, all).empty()) return "";
+  for (const addrinfo* address = all.get(); address != nullptr; address = address->ai_next) {
+    const int descriptor = ::socket(address->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (descriptor < 0) continue;
+    sockaddr_storage own{};
+    socklen_t size = sizeof own;
+    auto* const here = reinterpret_cast<sockaddr*>(&own);
+    char number[NI_MAXHOST] = "";
+    const bool found = ::connect(descriptor, address->ai_addr, address->ai_addrlen) == 0 &&
+                       ::getsockname(descriptor, here, &size) == 0 &&
+                       ::getnameinfo(here, size, number, sizeof number, nullptr, 0, NI_NUMERICHOST) == 0;
+    ::close(descriptor);
+    if (found) return number;
+  }
+  return "";
+}
+
 std::string wait_for_listener(const std::string& host, int port, double seconds) {
   constexpr auto pause = std::chrono::milliseconds(50);
   const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));

@@ -145,6 +145,12 @@ std::vector<std::string> listening_on(int port) {
   return addresses;
 }
 
+TEST(StoreHost, TheWayToAHostHasAnAddressOfThisMachine) {
+  EXPECT_EQ(address_towards("127.0.0.1"), "127.0.0.1");
+  EXPECT_EQ(address_towards("127.0.0.2"), "127.0.0.1");
+  EXPECT_EQ(address_towards("no-such-host.invalid"), "");
+}
+
 TEST(StoreHost, OfRanksOnOneMachineListensOnItsLoopbackAlone) {
   RankEnvironment alone;  // any free port
   const StoreHost host(alone, 10);

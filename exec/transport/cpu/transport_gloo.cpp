@@ -9,6 +9,7 @@
 #include "exec/transport/cpu/transport_gloo.h"
 
 #include "exec/process/environment.h"
+#include "exec/process/store_tcp.h"
 
 namespace slipway::exec {
 namespace {
@@ -27,7 +28,10 @@ std::shared_ptr<gloo::transport::Device> make_device(const std::string& store_ho
   const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
   if (interface && *interface) return c10d::ProcessGroupGloo::createDeviceForInterface(interface);
   if (is_loopback(store_host)) return c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
-  return c10d::ProcessGroupGloo::createDefaultDevice();
+  // Not the default, the address of this machine's name, which many systems have on the loopback.
+  const std::string own = address_towards(store_host);
+  return own.empty() ? c10d::ProcessGroupGloo::createDefaultDevice()
+                     : c10d::ProcessGroupGloo::createDeviceForHostname(own);
 }
 
 // A device is a thread that reads sockets. When it wakes beside a lane that is writing, that connection is locked. The
