@@ -130,8 +130,8 @@ class Errors(unittest.TestCase):
     def test_of_a_command_that_fails_are_run_failed(self):
         os.environ["SLIPWAY_RANK"] = "/nowhere/slipway-rank"
         try:
-            with self.assertRaises(slipway.RunFailed) as caught:
-                slipway.execute(EXAMPLES / "tiny-llama-cpu.yaml")
+            with tempfile.TemporaryDirectory() as folder, self.assertRaises(slipway.RunFailed) as caught:
+                slipway.execute(EXAMPLES / "tiny-llama-cpu.yaml", out=Path(folder) / "run")
         finally:
             del os.environ["SLIPWAY_RANK"]
         self.assertIn("/nowhere/slipway-rank is not there", str(caught.exception))
