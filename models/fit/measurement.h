@@ -6,7 +6,9 @@
 //
 // Kinds: gemm, attention, elementwise, launch, optimizer, task_overhead, transfer, all-reduce, all-gather,
 // reduce-scatter, all-to-all, host-to-device, device-to-host (fields: exec/rank/measure.h). Every rank of the machine measures at
-// the same time and writes its own file. Equal measurements of several ranks count once, with the median.
+// the same time and writes its own file. Equal measurements of several ranks count once, with the median. Traces of
+// PyTorch's profiler give the same kinds (scenarios/kineto/kineto_measurements.h); messages between nodes then have
+// link=network.
 // Guarded by tests/models/measurement_test.cpp.
 #pragma once
 
