@@ -55,7 +55,7 @@ CommandOptions calibrate_options() {
       .values("measured", "FILE", "read what `slipway-rank --measure` wrote, here or elsewhere; may be repeated")
       .values("trace", "FILE", "take the trace of an executed run of this scenario; may be repeated")
       .values("kineto", "FILE", "read a trace of PyTorch's profiler (JSON or .json.gz), one of each rank; may be repeated")
-      .value("machine", "NAME",
+      .value("machine", "NAME|FILE",
              "with --kineto and without a scenario: the machine profile to start from; else that of the trace's GPU")
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
       .notes(
@@ -230,7 +230,7 @@ std::string evidence_text(const Evidence& evidence) {
   std::string text;
   if (!evidence.measurements.empty())
     text = counted(static_cast<std::int64_t>(evidence.measurements.size()),
-                   evidence.profiler_traces > 0 ? "kind of kernel" : "micro-benchmark");
+                   evidence.profiler_traces > 0 ? "measured shape" : "micro-benchmark");
   if (evidence.profiler_traces > 0)
     text += " of " + counted(static_cast<std::int64_t>(evidence.profiler_traces), "profiler trace");
   if (evidence.traces > 0) {

@@ -213,7 +213,11 @@ std::string name_of(const KinetoTrace& trace, const KernelUse& use) {
     return trace.name_of(trace.operators[use.op]);
   std::string name = trace.name_of(kernel);
   if (name.starts_with("void ")) name.erase(0, 5);
-  return name.substr(0, name.find_first_of("<("));
+  constexpr std::string_view unnamed = "(anonymous namespace)::";
+  if (const auto at = name.find(unnamed); at != std::string::npos) name.erase(at, unnamed.size());
+  constexpr std::size_t longest = 60;
+  name = name.substr(0, name.find_first_of("<("));
+  return name.size() <= longest ? name : name.substr(0, longest) + "...";
 }
 
 Seen<ProductShape> product_of(const KinetoTrace& trace, const KernelUse& use) {

@@ -41,7 +41,7 @@ struct KernelUse {
 // In order of the first kernel.
 std::vector<KernelUse> kernel_uses(const KinetoTrace& trace);
 
-// "aten::mm", or the kernel's name without template arguments.
+// "aten::mm", "message allreduce", or the kernel's name without template arguments.
 std::string name_of(const KinetoTrace& trace, const KernelUse& use);
 
 struct ProductShape {

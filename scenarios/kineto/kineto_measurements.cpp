@@ -118,7 +118,8 @@ class Collector {
     const std::string& name = trace.name_of(kernel);
     const bool down = name.find("(Pinned -> Device)") != std::string::npos,
                up = name.find("(Device -> Pinned)") != std::string::npos;
-    if ((!down && !up) || !(kernel.bytes > 0) || !(use.seconds > 0)) return;
+    constexpr double least = 1 << 16;  // smaller ones are waited for longer than they move
+    if ((!down && !up) || kernel.bytes < least || !(use.seconds > 0)) return;
     kernels_.push_back({down ? "host-to-device" : "device-to-host", {{"bytes", text_of(kernel.bytes)}}, use.seconds});
   }
 
@@ -226,11 +227,13 @@ class Collector {
   std::vector<double> launches_s_;
 };
 
+std::string count_text(std::int64_t count) { return readable_count(static_cast<double>(count)); }
+
 std::string operators_text(const KinetoEvidence& evidence) {
   constexpr std::size_t most_shown = 12;
   std::vector<std::vector<std::string>> rows{{"operator", "calls", "kernels", "time", "share"}};
   const auto add = [&](const OperatorTime& each) {
-    rows.push_back({each.name, readable_count(each.calls), readable_count(each.kernels), readable_seconds(each.seconds),
+    rows.push_back({each.name, count_text(each.calls), count_text(each.kernels), readable_seconds(each.seconds),
                     readable_share(each.seconds / evidence.kernel_s)});
   };
   OperatorTime others;
@@ -258,7 +261,7 @@ std::string messages_text(const KinetoEvidence& evidence) {
     rows.push_back({name_in(models::collective_names, each.call.collective), readable_bytes(each.call.bytes),
                     std::to_string(each.call.members),
                     each.description.empty() ? each.group : each.group + " " + each.description,
-                    each.between_nodes ? "network" : "node", readable_count(each.calls),
+                    each.between_nodes ? "network" : "node", count_text(each.calls),
                     readable_seconds(each.seconds)});
   }
   std::string text = "\n" + aligned_table(rows, "  ");

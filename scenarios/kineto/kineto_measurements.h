@@ -7,7 +7,7 @@
 //   message              the shortest of the members' kernels is the one that waited for nobody. Over calls: the median
 //                        where all members' traces are given, else the shortest
 //   launch               median distance between two launches of the host; the profiler's own work is in it
-//   copy                 between the GPU and pinned memory
+//   copy                 between the GPU and pinned memory, from 64 KiB on
 //
 // Guarded by tests/scenarios/kineto_test.cpp: traces made of known constants give these constants back.
 #pragma once

@@ -80,7 +80,7 @@ struct KinetoTrace {
   const std::string& name_of(const KinetoKernel& kernel) const { return names[static_cast<std::size_t>(kernel.name)]; }
 };
 
-// True for a regular file that does not begin as a trace of Slipway does.
+// True for a regular file that is compressed by gzip, or begins as the profiler's JSON does and not as Slipway's.
 bool may_be_kineto(const std::string& path);
 
 // Throws UsageError with the file, the defect and the remedy: unreadable, cut, no JSON, another schema, no kernels.

@@ -306,10 +306,12 @@ void Handler::finish() {
 bool may_be_kineto(const std::string& path) {
   if (!std::filesystem::is_regular_file(path)) return false;  // a pipe can be read once
   std::ifstream file(path, std::ios::binary);
-  std::string beginning(64, '\0');
+  std::string beginning(1 << 16, '\0');
   file.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
   beginning.resize(static_cast<std::size_t>(file.gcount()));
-  return beginning.find("\"otherData\"") == std::string::npos;
+  if (beginning.starts_with("\x1f\x8b")) return true;
+  const std::size_t events = beginning.find("\"traceEvents\""), ours = beginning.find("\"otherData\"");
+  return beginning.find("\"schemaVersion\"") < events || (events != std::string::npos && ours > events);
 }
 
 KinetoTrace read_kineto(const std::string& path, const std::function<void(double)>& progress) {
