@@ -61,7 +61,7 @@ Machine machine_of(const std::vector<KinetoTrace>& traces) {
     const Machine& machine = built_in_machine(name);
     if (nearest == nullptr || apart(machine) < apart(*nearest)) nearest = &machine;
   }
-  if (nearest == nullptr) throw UsageError("no built-in machine is a " + trace.device + " (" + trace.path + ")" + remedy);
+  if (nearest == nullptr) throw UsageError(trace.path + " is of " + trace.device + ", which no built-in machine is" + remedy);
   return *nearest;
 }
 
