@@ -36,7 +36,8 @@ constexpr double trace_weight = 4;
 
 CommandOptions calibrate_options() {
   CommandOptions options(
-      "calibrate ([SCENARIO] (--measure | --measured FILE | --trace FILE | --kineto FILE)... | --runs TABLE.csv) -o FILE "
+      "calibrate ([SCENARIO] (--measure | --measured FILE | --trace FILE | --kineto FILE)... | --runs TABLE.csv) -o "
+      "FILE "
       "[options]",
       "Fits the scenario's machine profile to micro-benchmarks, to traces of executed runs and to traces of PyTorch's\n"
       "profiler, prints every parameter with its interval, and writes the profile. Or adds measured runs of yours\n"
@@ -54,7 +55,8 @@ CommandOptions calibrate_options() {
       .value("rank-program", "PATH", "the program that measures (SLIPWAY_RANK, or slipway-rank beside slipway)")
       .values("measured", "FILE", "read what `slipway-rank --measure` wrote, here or elsewhere; may be repeated")
       .values("trace", "FILE", "take the trace of an executed run of this scenario; may be repeated")
-      .values("kineto", "FILE", "read a trace of PyTorch's profiler (JSON or .json.gz), one of each rank; may be repeated")
+      .values("kineto", "FILE",
+              "read a trace of PyTorch's profiler (JSON or .json.gz), one of each rank; may be repeated")
       .value("machine", "NAME|FILE",
              "with --kineto and without a scenario: the machine profile to start from; else that of the trace's GPU")
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
@@ -239,8 +241,12 @@ std::string evidence_text(const Evidence& evidence) {
   return text;
 }
 
-void warn_of_doubtful_fit(const Calibration& calibration, std::ostream& err) {
+void warn_of_doubtful_fit(const Calibration& calibration, const Evidence& evidence, std::ostream& err) {
   constexpr double doubtful = 0.25;
+  const bool has_residuals = !calibration.residuals.empty();
+  if (evidence.profiler_traces > 0 && has_residuals && calibration.folds == 0)
+    err << "warning: the shapes are too few to leave any out, so nothing says how good this profile is; give traces of "
+           "larger steps, or of more ranks\n";
   if (calibration.folds == 0 || calibration.left_out_error <= doubtful) return;
   err << "warning: the median error of rows that the fit had not seen is " << readable_share(calibration.left_out_error)
       << "; predictions with this profile are no better. Measure while nothing else runs, or add more "
@@ -270,7 +276,8 @@ std::vector<FittedKernel> joined(std::vector<FittedKernel> kernels, const std::v
 }
 
 // A GPU's micro-benchmarks give the constants of its kernels, and tasks of a run move them further.
-Fitted fitted(const std::optional<Scenario>& scenario, const Machine& start, const Evidence& evidence, std::ostream& err) {
+Fitted fitted(const std::optional<Scenario>& scenario, const Machine& start, const Evidence& evidence,
+              std::ostream& err) {
   const Ticking ticking(err, "fitting");
   Fitted result;
   result.kernels = measured_kernels(evidence.measurements, start, evidence.profiler_traces > 0);
@@ -307,7 +314,8 @@ void check_evidence_options(const CommandOptions& options) {
     throw UsageError("the scenario is missing; give a file (YAML), --kineto TRACE.json.gz, or --runs TABLE.csv");
   if (alone)
     for (const char* other : {"measure", "measured", "trace", "set"})
-      if (options.has(other)) throw UsageError(std::string("--") + other + " needs a scenario; give a file (YAML) first");
+      if (options.has(other))
+        throw UsageError(std::string("--") + other + " needs a scenario; give a file (YAML) first");
   if (!alone && options.has("machine"))
     throw UsageError("the scenario names its machine; leave --machine out, or give --set cluster.machine=...");
   if (options.has("machine") && !profiled)
@@ -399,11 +407,11 @@ int calibrate_command(const std::vector<std::string>& args, std::ostream& out, s
   file.commit();
   if (!traces.empty()) out << evidence_text(traces, profiled);
   out << "machine " << calibration.machine.name << ", fitted to " << evidence_text(evidence) << "\n"
-      << "  peak " << readable_flops(calibration.machine.peak_flops[static_cast<std::size_t>(subject.dtype)])
-      << " in " << name_of(subject.dtype) << " (" << peak_source << ")\n\n"
+      << "  peak " << readable_flops(calibration.machine.peak_flops[static_cast<std::size_t>(subject.dtype)]) << " in "
+      << name_of(subject.dtype) << " (" << peak_source << ")\n\n"
       << (kernels.fitted.empty() ? "" : kernels_report(kernels))
       << (calibration.parameters.empty() ? "" : report_text(calibration)) << "wrote " << *path << "\n";
-  warn_of_doubtful_fit(calibration, err);
+  warn_of_doubtful_fit(calibration, evidence, err);
   return status_done;
 }
 

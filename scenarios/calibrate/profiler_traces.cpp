@@ -50,7 +50,8 @@ std::vector<KinetoTrace> profiler_traces(const std::vector<std::string>& paths, 
 
 Machine machine_of(const std::vector<KinetoTrace>& traces) {
   const KinetoTrace& trace = traces.front();
-  const std::string remedy = "; give the scenario with its machine profile, or --machine with one of: " + machine_names();
+  const std::string remedy =
+      "; give the scenario with its machine profile, or --machine with one of: " + machine_names();
   if (trace.device.empty()) throw UsageError(trace.path + " does not name its GPU" + remedy);
   const std::vector<std::string> words = words_of(trace.device);
   const Machine* nearest = nullptr;
@@ -61,7 +62,8 @@ Machine machine_of(const std::vector<KinetoTrace>& traces) {
     const Machine& machine = built_in_machine(name);
     if (nearest == nullptr || apart(machine) < apart(*nearest)) nearest = &machine;
   }
-  if (nearest == nullptr) throw UsageError(trace.path + " is of " + trace.device + ", which no built-in machine is" + remedy);
+  if (nearest == nullptr)
+    throw UsageError(trace.path + " is of " + trace.device + ", which no built-in machine is" + remedy);
   return *nearest;
 }
 

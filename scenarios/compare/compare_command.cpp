@@ -80,16 +80,17 @@ void compare_with_profiler(const CommandOptions& options, std::ostream& out, std
     throw UsageError("--report shows tasks, and a profiler's trace has none; leave --report out");
   const Trace predicted = trace_from(predicted_path);
   if (predicted.engine == "libtorch")
-    throw UsageError(predicted_path + " is the trace of an executed run, not a prediction; give PREDICTED MEASURED, in "
-                                      "this order");
+    throw UsageError(predicted_path +
+                     " is the trace of an executed run, not a prediction; give PREDICTED MEASURED, in "
+                     "this order");
   std::optional<KinetoTrace> measured;
   {
     ProgressLine progress(err, "reading " + path, is_terminal(err));
     measured = read_kineto(path, [&](double share) { progress.report(share); });
   }
   if (measured->has_rank && measured->world != predicted.ranks)
-    err << fmt::format("note: the profiler's trace is of {}, the prediction of {}\n",
-                       counted(measured->world, "rank"), predicted.ranks);
+    err << fmt::format("note: the profiler's trace is of {}, the prediction of {}\n", counted(measured->world, "rank"),
+                       predicted.ranks);
   try {
     const PhaseComparison comparison = compare_phases(predicted, *measured);
     out << (options.has("json") ? phase_description().text(comparison) : report_text(comparison));
@@ -128,7 +129,8 @@ int compare_command(const std::vector<std::string>& args, std::ostream& out, std
           "most\n"
           "that its tensors took in the counted steps, by LibTorch's allocator.\n"
           "\n"
-          "MEASURED may be a trace of PyTorch's profiler (JSON or .json.gz) of one rank. Then a step's time is compared\n"
+          "MEASURED may be a trace of PyTorch's profiler (JSON or .json.gz) of one rank. Then a step's time is "
+          "compared\n"
           "by phase: forward, backward, optimizer, exposed messages of each axis, idle. An axis is read from the name\n"
           "of the process group (mesh_tp, DATA_PARALLEL_GROUP).");
   if (!options.parse(args, out)) return status_done;

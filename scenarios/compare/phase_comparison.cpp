@@ -29,7 +29,8 @@ Description<PhasePair> phase_keys() {
 
 void take(const StepPhases& of, double PhasePair::*side, std::vector<PhasePair>& pairs) {
   for (const PhaseTime& each : of.phases) {
-    auto found = std::find_if(pairs.begin(), pairs.end(), [&](const PhasePair& pair) { return pair.phase == each.phase; });
+    auto found =
+        std::find_if(pairs.begin(), pairs.end(), [&](const PhasePair& pair) { return pair.phase == each.phase; });
     if (found == pairs.end()) found = pairs.insert(pairs.end(), {each.phase, 0, 0});
     (*found).*side = each.seconds;
   }

@@ -27,9 +27,9 @@ struct ExecutionNode {
   double flops = 0;                  // compute
   double bytes = 0;                  // message: what this rank gives to it
   ExecutionCollective collective = ExecutionCollective::all_reduce;
-  std::string group;                                     // collective: a key of the file of groups
-  std::int32_t source = 0, destination = 0, tag = 0;     // send, receive
-  std::map<std::string, std::string> notes = {};         // further attributes, as text
+  std::string group;                                  // collective: a key of the file of groups
+  std::int32_t source = 0, destination = 0, tag = 0;  // send, receive
+  std::map<std::string, std::string> notes = {};      // further attributes, as text
 };
 
 // Writes the metadata first. Throws std::runtime_error when the stream fails.

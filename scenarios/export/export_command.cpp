@@ -23,12 +23,14 @@ CommandOptions export_options() {
       "and the ranks of each group of collectives.",
       "slipway export scenarios/examples/tiny-llama-cpu.yaml --chakra -o tiny-llama.chakra");
   options.positional("scenario file (YAML)", 1, 1)
-      .flag("chakra", "as Chakra execution traces (mlcommons/chakra, schema 0.0.4); required, as there is no other format")
+      .flag("chakra",
+            "as Chakra execution traces (mlcommons/chakra, schema 0.0.4); required, as there is no other format")
       .value("output", "FOLDER", "the folder to write to; required")
       .letter('o')
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
       .notes(
-          "FOLDER/NAME.R.et is rank R of the scenario NAME.yaml, FOLDER/groups.json the ranks of each group (ASTRA-sim's\n"
+          "FOLDER/NAME.R.et is rank R of the scenario NAME.yaml, FOLDER/groups.json the ranks of each group "
+          "(ASTRA-sim's\n"
           "comm_group). Nodes carry the task's label, its predicted duration in whole µs, FLOPs (num_ops), and for\n"
           "messages the bytes that the rank gives (comm_size), group (pg_name), or source, destination and tag.\n"
           "Order on a lane is a data dependency too, because Chakra's feeder reads no others.");
@@ -42,8 +44,7 @@ void write_rank(const std::string& path, const PreparedStep& prepared, std::int3
                                               {"writer", "slipway " + std::string(slipway_version())},
                                               {"scenario", std::filesystem::path(prepared.scenario.path).stem()},
                                               {"rank", std::to_string(rank)}});
-  each_node(prepared.graph, prepared.durations, rank, tasks,
-            [&](const ExecutionNode& node) { writer.write(node); });
+  each_node(prepared.graph, prepared.durations, rank, tasks, [&](const ExecutionNode& node) { writer.write(node); });
   file.commit();
 }
 

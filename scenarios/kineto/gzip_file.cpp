@@ -28,7 +28,8 @@ GzipBuffer::int_type GzipBuffer::underflow() {
   int code = Z_OK;
   const char* message = gzerror(file_->handle, &code);
   if (code == Z_BUF_ERROR) defect_ = "ends in the middle of its compressed data";
-  if (code != Z_OK && code != Z_BUF_ERROR && code != Z_STREAM_END) defect_ = std::string("is damaged (") + message + ")";
+  if (code != Z_OK && code != Z_BUF_ERROR && code != Z_STREAM_END)
+    defect_ = std::string("is damaged (") + message + ")";
   if (count <= 0) return traits_type::eof();
   if (progress_ && bytes_ > 0) progress_(static_cast<double>(gzoffset(file_->handle)) / bytes_);
   setg(block_.data(), block_.data(), block_.data() + count);

@@ -43,12 +43,12 @@ struct ElementOperator {
   bool copies = false;
 };
 constexpr std::array element_wise{
-    ElementOperator{"aten::add"},     ElementOperator{"aten::add_"},          ElementOperator{"aten::sub"},
-    ElementOperator{"aten::mul"},     ElementOperator{"aten::mul_"},          ElementOperator{"aten::div"},
-    ElementOperator{"aten::div_"},    ElementOperator{"aten::neg"},           ElementOperator{"aten::pow"},
-    ElementOperator{"aten::rsqrt"},   ElementOperator{"aten::silu"},          ElementOperator{"aten::gelu"},
-    ElementOperator{"aten::relu"},    ElementOperator{"aten::sigmoid"},       ElementOperator{"aten::tanh"},
-    ElementOperator{"aten::exp"},     ElementOperator{"aten::silu_backward"}, ElementOperator{"aten::gelu_backward"},
+    ElementOperator{"aten::add"},        ElementOperator{"aten::add_"},          ElementOperator{"aten::sub"},
+    ElementOperator{"aten::mul"},        ElementOperator{"aten::mul_"},          ElementOperator{"aten::div"},
+    ElementOperator{"aten::div_"},       ElementOperator{"aten::neg"},           ElementOperator{"aten::pow"},
+    ElementOperator{"aten::rsqrt"},      ElementOperator{"aten::silu"},          ElementOperator{"aten::gelu"},
+    ElementOperator{"aten::relu"},       ElementOperator{"aten::sigmoid"},       ElementOperator{"aten::tanh"},
+    ElementOperator{"aten::exp"},        ElementOperator{"aten::silu_backward"}, ElementOperator{"aten::gelu_backward"},
     ElementOperator{"aten::copy_", true}};
 
 constexpr std::array updates{std::string_view("aten::_fused_adamw_"), std::string_view("aten::_fused_adam_")};
@@ -160,17 +160,16 @@ bool says_tf32(std::string_view kernel) {
 }
 
 // Group and order of PyTorch's names.
-constexpr std::array message_names{
-    std::pair{std::string_view("allreduce"), Collective::all_reduce},
-    std::pair{std::string_view("all_reduce"), Collective::all_reduce},
-    std::pair{std::string_view("allgather"), Collective::all_gather},
-    std::pair{std::string_view("all_gather"), Collective::all_gather},
-    std::pair{std::string_view("reduce_scatter"), Collective::reduce_scatter},
-    std::pair{std::string_view("all_to_all"), Collective::all_to_all},
-    std::pair{std::string_view("alltoall"), Collective::all_to_all},
-    std::pair{std::string_view("send"), Collective::send},
-    std::pair{std::string_view("recv"), Collective::send},
-    std::pair{std::string_view("broadcast"), Collective::broadcast}};
+constexpr std::array message_names{std::pair{std::string_view("allreduce"), Collective::all_reduce},
+                                   std::pair{std::string_view("all_reduce"), Collective::all_reduce},
+                                   std::pair{std::string_view("allgather"), Collective::all_gather},
+                                   std::pair{std::string_view("all_gather"), Collective::all_gather},
+                                   std::pair{std::string_view("reduce_scatter"), Collective::reduce_scatter},
+                                   std::pair{std::string_view("all_to_all"), Collective::all_to_all},
+                                   std::pair{std::string_view("alltoall"), Collective::all_to_all},
+                                   std::pair{std::string_view("send"), Collective::send},
+                                   std::pair{std::string_view("recv"), Collective::send},
+                                   std::pair{std::string_view("broadcast"), Collective::broadcast}};
 
 }  // namespace
 
@@ -301,8 +300,8 @@ Seen<MessageCall> message_of(const KinetoTrace& trace, const KernelUse& use) {
   if (message.members < 2) return {{}, "a group of one"};
   // The whole gathered tensor is what a rank gets; else it is what a rank gives.
   const double elements = found->second == Collective::all_gather ? message.out_elements
-                          : message.in_elements > 0              ? message.in_elements
-                                                                 : message.out_elements;
+                          : message.in_elements > 0               ? message.in_elements
+                                                                  : message.out_elements;
   if (!(elements > 0)) return {{}, "an empty message"};
   const int members = found->second == Collective::send ? 2 : message.members;
   return {MessageCall{found->second, type->bytes * elements, members}, ""};

@@ -20,22 +20,20 @@
 namespace slipway::scenarios {
 
 enum class UseKind : std::uint8_t { product, attention, message, element_wise, optimizer, copy, other };
-inline constexpr std::array use_names{Named{UseKind::product, "product"},
-                                      Named{UseKind::attention, "attention"},
-                                      Named{UseKind::message, "message"},
-                                      Named{UseKind::element_wise, "element-wise"},
-                                      Named{UseKind::optimizer, "optimizer"},
-                                      Named{UseKind::copy, "copy"},
-                                      Named{UseKind::other, "other"}};
+inline constexpr std::array use_names{
+    Named{UseKind::product, "product"},     Named{UseKind::attention, "attention"},
+    Named{UseKind::message, "message"},     Named{UseKind::element_wise, "element-wise"},
+    Named{UseKind::optimizer, "optimizer"}, Named{UseKind::copy, "copy"},
+    Named{UseKind::other, "other"}};
 
 struct KernelUse {
   UseKind kind = UseKind::other;
-  std::int32_t op = nothing;      // index in KinetoTrace::operators; nothing: a kernel without one
-  std::int32_t first = nothing;   // its first kernel
+  std::int32_t op = nothing;     // index in KinetoTrace::operators; nothing: a kernel without one
+  std::int32_t first = nothing;  // its first kernel
   int kernels = 0;
-  double seconds = 0;             // sum of the kernels
-  double beside_s = 0;            // part of it during which a message moved too
-  bool is_tf32 = false;           // its kernel's name says so
+  double seconds = 0;    // sum of the kernels
+  double beside_s = 0;   // part of it during which a message moved too
+  bool is_tf32 = false;  // its kernel's name says so
 };
 
 // In order of the first kernel.

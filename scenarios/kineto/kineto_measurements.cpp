@@ -17,13 +17,19 @@ namespace {
 std::string text_of(double value) { return fmt::format("{:.0f}", value); }
 
 Measurement measurement_of(const ProductShape& shape) {
-  return {"gemm", {{"m", text_of(shape.m)}, {"n", text_of(shape.n)}, {"k", text_of(shape.k)},
-                   {"dtype", models::name_of(shape.dtype)}}};
+  return {"gemm",
+          {{"m", text_of(shape.m)},
+           {"n", text_of(shape.n)},
+           {"k", text_of(shape.k)},
+           {"dtype", models::name_of(shape.dtype)}}};
 }
 Measurement measurement_of(const AttentionCall& call) {
-  return {"attention", {{"pass", call.backward ? "backward" : "forward"},
-                        {"batch_heads", text_of(call.sequences * call.heads)}, {"s", text_of(call.tokens)},
-                        {"d", text_of(call.head_dim)}, {"dtype", models::name_of(call.dtype)}}};
+  return {"attention",
+          {{"pass", call.backward ? "backward" : "forward"},
+           {"batch_heads", text_of(call.sequences * call.heads)},
+           {"s", text_of(call.tokens)},
+           {"d", text_of(call.head_dim)},
+           {"dtype", models::name_of(call.dtype)}}};
 }
 Measurement measurement_of(const Traffic& traffic) {
   return {"elementwise", {{"bytes", text_of(traffic.bytes)}, {"dtype", models::name_of(traffic.dtype)}}};
@@ -261,8 +267,7 @@ std::string messages_text(const KinetoEvidence& evidence) {
     rows.push_back({name_in(models::collective_names, each.call.collective), readable_bytes(each.call.bytes),
                     std::to_string(each.call.members),
                     each.description.empty() ? each.group : each.group + " " + each.description,
-                    each.between_nodes ? "network" : "node", count_text(each.calls),
-                    readable_seconds(each.seconds)});
+                    each.between_nodes ? "network" : "node", count_text(each.calls), readable_seconds(each.seconds)});
   }
   std::string text = "\n" + aligned_table(rows, "  ");
   if (evidence.messages.size() > most_shown)

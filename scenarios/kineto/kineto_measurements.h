@@ -39,10 +39,10 @@ struct MessageTime {
 
 struct KinetoEvidence {
   std::vector<Measurement> measurements;
-  std::vector<OperatorTime> operators;  // of all traces, longest first
-  std::vector<MessageTime> messages;    // largest first
+  std::vector<OperatorTime> operators;         // of all traces, longest first
+  std::vector<MessageTime> messages;           // largest first
   std::map<std::string, std::int64_t> unused;  // "aten::bmm: a batch of products" → calls
-  double launch_s = 0;                  // between two launches of a host thread; 0: unknown
+  double launch_s = 0;                         // between two launches of a host thread; 0: unknown
   std::int64_t kernels = 0, streams = 0;
   double span_s = 0, kernel_s = 0;  // from the first start to the last end; sum over kernels
 };

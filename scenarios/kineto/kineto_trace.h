@@ -38,9 +38,9 @@ struct KinetoOperator {
 
 // What a collective or a message moved.
 struct KinetoMessage {
-  std::string collective;                   // PyTorch's name: "allreduce", "_allgather_base"
-  std::string dtype;                        // "BFloat16"
-  std::string group, description;           // "0", "default_pg"
+  std::string collective;                    // PyTorch's name: "allreduce", "_allgather_base"
+  std::string dtype;                         // "BFloat16"
+  std::string group, description;            // "0", "default_pg"
   double in_elements = 0, out_elements = 0;  // of this rank's tensors
   int members = 0;
   std::vector<int> ranks;  // of the group; empty: not recorded, or too many
@@ -50,9 +50,9 @@ struct KinetoKernel {
   std::int32_t name = 0;
   std::int32_t device = 0, stream = 0;
   double start_us = 0, duration_us = 0;
-  double bytes = 0;           // of a copy
-  bool is_copy = false;       // between memories, or setting one
-  double launch_us = nothing;  // when the host launched it; nothing: unknown
+  double bytes = 0;                    // of a copy
+  bool is_copy = false;                // between memories, or setting one
+  double launch_us = nothing;          // when the host launched it; nothing: unknown
   std::int32_t launched_by = nothing;  // innermost operator; nothing: unknown (a recorded CUDA graph, a cut trace)
   std::int32_t message = nothing;
   double end_us() const { return start_us + duration_us; }

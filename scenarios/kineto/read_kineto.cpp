@@ -187,7 +187,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   } event_;
   std::unordered_map<std::string, std::int32_t> names_, threads_, arguments_;
   std::unordered_map<std::int64_t, std::pair<std::int32_t, double>> launched_;  // correlation → thread, time
-  std::vector<std::int64_t> correlations_;                                     // of each kernel
+  std::vector<std::int64_t> correlations_;                                      // of each kernel
 
   std::int32_t number_in(std::unordered_map<std::string, std::int32_t>& known, const std::string& text) {
     return known.try_emplace(text, static_cast<std::int32_t>(known.size())).first->second;
@@ -279,15 +279,15 @@ void Handler::find_launches() {
     kernel.launch_us = at_us;
     if (!kernel.is_copy) trace_.launches.push_back({thread, at_us});
     // The last operator of the thread that began before, or one around it that has not ended.
-    auto after = std::upper_bound(operators.begin(), operators.end(), std::pair(thread, at_us),
-                                  [](const auto& when, const KinetoOperator& op) {
-                                    return when < std::pair(op.thread, op.start_us);
-                                  });
+    auto after = std::upper_bound(
+        operators.begin(), operators.end(), std::pair(thread, at_us),
+        [](const auto& when, const KinetoOperator& op) { return when < std::pair(op.thread, op.start_us); });
     if (after == operators.begin()) continue;
     auto at = static_cast<std::int32_t>(after - operators.begin() - 1);
     while (at != nothing && (operators[at].thread != thread || operators[at].end_us < at_us)) at = operators[at].parent;
     kernel.launched_by = at;
-    for (; at != nothing && kernel.message == nothing; at = operators[at].parent) kernel.message = operators[at].message;
+    for (; at != nothing && kernel.message == nothing; at = operators[at].parent)
+      kernel.message = operators[at].message;
   }
 }
 

@@ -182,7 +182,8 @@ StepPhases phases_of(const Trace& predicted, int rank) {
     const auto found = starts.try_emplace(record.step, record.start_s).first;
     found->second = std::min(found->second, record.start_s);
   }
-  if (!starts.contains(step)) throw std::invalid_argument("the prediction has no tasks of rank " + std::to_string(rank));
+  if (!starts.contains(step))
+    throw std::invalid_argument("the prediction has no tasks of rank " + std::to_string(rank));
   const auto next = starts.find(step + predicted.window);
   const double until = next == starts.end() ? end : next->second;
   return summed(swept(activities, starts.at(step), until), rank, predicted.window, 1);
@@ -191,7 +192,8 @@ StepPhases phases_of(const Trace& predicted, int rank) {
 StepPhases phases_of(const KinetoTrace& trace, const std::string& other_axis) {
   std::vector<Activity> activities;
   for (const KinetoKernel& kernel : trace.kernels) {
-    const int phase = is_message(trace, kernel) ? phase_of_message(trace, kernel, other_axis) : phase_of_kernel(trace, kernel);
+    const int phase =
+        is_message(trace, kernel) ? phase_of_message(trace, kernel, other_axis) : phase_of_kernel(trace, kernel);
     activities.push_back({kernel.start_us, kernel.end_us(), phase});
   }
   const std::vector<double> starts = step_starts(trace);

@@ -196,7 +196,8 @@ TEST_F(ExportCommand, TheSameScenarioGivesTheSameBytes) {
 }
 
 TEST_F(ExportCommand, MissingFormatOrFolderIsAWrongUsage) {
-  EXPECT_THAT(slipway_with({"export", scenario, "-o", path("et")}).err, HasSubstr("the format is missing; give --chakra"));
+  EXPECT_THAT(slipway_with({"export", scenario, "-o", path("et")}).err,
+              HasSubstr("the format is missing; give --chakra"));
   EXPECT_THAT(slipway_with({"export", scenario, "--chakra"}).err, HasSubstr("the output is missing; give -o FOLDER"));
   EXPECT_EQ(slipway_with({"export", scenario, "--chakra", "-o", scenario}).status, status_usage);
   EXPECT_EQ(files(), 0u);

@@ -28,9 +28,10 @@ class KinetoPhases : public CommandTest {
  protected:
   // The tiny Llama with two tensor and two data ranks.
   std::string predicted() {
-    const Answer answer = slipway_with({"simulate", std::string(SLIPWAY_SOURCE_DIR) + "/scenarios/examples/tiny-llama-cpu.yaml",
-                                        "--set", "layout.pipeline=1", "--set", "layout.tensor=2", "--set", "layout.data=2",
-                                        "--set", "cluster.gpus_per_node=4", "--trace", path("predicted.json")});
+    const Answer answer =
+        slipway_with({"simulate", std::string(SLIPWAY_SOURCE_DIR) + "/scenarios/examples/tiny-llama-cpu.yaml", "--set",
+                      "layout.pipeline=1", "--set", "layout.tensor=2", "--set", "layout.data=2", "--set",
+                      "cluster.gpus_per_node=4", "--trace", path("predicted.json")});
     EXPECT_EQ(answer.status, status_done) << answer.err;
     return path("predicted.json");
   }
@@ -86,9 +87,10 @@ TEST_F(KinetoPhases, TheNameOfAProcessGroupSaysTheAxis) {
 // Each task of the prediction's rank 0 as one kernel of the same interval.
 KinetoFile made_of(const Trace& trace) {
   KinetoFile file("NVIDIA H100 80GB HBM3", 0, 4);
-  const std::map<std::string, std::string> operators = {{"forward", "aten::mm"},
-                                                        {"optimizer", "Optimizer.step#AdamW.step"},
-                                                        {"backward", "autograd::engine::evaluate_function: MmBackward0"}};
+  const std::map<std::string, std::string> operators = {
+      {"forward", "aten::mm"},
+      {"optimizer", "Optimizer.step#AdamW.step"},
+      {"backward", "autograd::engine::evaluate_function: MmBackward0"}};
   constexpr double early = 1e-3;  // the host is ahead
   double host = 0;
   std::map<int, std::pair<double, double>> steps;
@@ -131,15 +133,18 @@ TEST_F(KinetoPhases, ATraceOfAPredictionsOwnTasksHasItsPhases) {
     EXPECT_NEAR(phases[phase].second / phases[phase].first, 1, 0.01) << phase;
   }
   const Answer text = slipway_with({"compare", prediction, path("t.json.gz")});
-  EXPECT_THAT(text.out, AllOf(HasSubstr("tensor messages, exposed"), HasSubstr("Rank 0: the last step of the prediction")));
+  EXPECT_THAT(text.out,
+              AllOf(HasSubstr("tensor messages, exposed"), HasSubstr("Rank 0: the last step of the prediction")));
 }
 
 TEST_F(KinetoPhases, WhatAProfilersTraceCannotShowIsRefused) {
   const std::string prediction = predicted();
   two_steps("mesh_dp").write_gzip(path("t.json.gz"));
-  EXPECT_EQ(slipway_with({"compare", prediction, path("t.json.gz"), "--report", path("page.html")}).status, status_usage);
+  EXPECT_EQ(slipway_with({"compare", prediction, path("t.json.gz"), "--report", path("page.html")}).status,
+            status_usage);
   EXPECT_FALSE(std::filesystem::exists(path("page.html")));
-  EXPECT_THAT(slipway_with({"compare", prediction, path("t.json.gz")}).err, HasSubstr("note: the profiler's trace is of 1 rank"));
+  EXPECT_THAT(slipway_with({"compare", prediction, path("t.json.gz")}).err,
+              HasSubstr("note: the profiler's trace is of 1 rank"));
 }
 
 }  // namespace

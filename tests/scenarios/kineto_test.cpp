@@ -72,11 +72,11 @@ KinetoFile made_on(const Machine& machine, int rank, double late_s) {
                                      sequences * 16, tokens),
                          machine));
   for (double bytes = 1 << 20; bytes <= (1 << 30); bytes *= 2) {
-    const double seconds =
-        kernel_seconds(fmt::format("measure all-reduce bytes={:.0f} members=2", bytes), machine);
+    const double seconds = kernel_seconds(fmt::format("measure all-reduce bytes={:.0f} members=2", bytes), machine);
     // The rank that comes first waits inside its kernel.
     const double waits = rank == 0 ? late_s : 0;
-    file.message("allreduce", bytes / 2, bytes / 2, "BFloat16", 2, "[0, 1]", "default_pg", host, device, seconds + waits);
+    file.message("allreduce", bytes / 2, bytes / 2, "BFloat16", 2, "[0, 1]", "default_pg", host, device,
+                 seconds + waits);
     host += 10e-6, device += seconds + late_s + 1e-6;
   }
   return file;
@@ -90,7 +90,9 @@ class Kineto : public CommandTest {
     EXPECT_TRUE(machine.has_value());
     return machine.value_or(Machine{});
   }
-  Answer calibrate(const std::string& trace) { return slipway_with({"calibrate", "--kineto", trace, "-o", path("m.yaml")}); }
+  Answer calibrate(const std::string& trace) {
+    return slipway_with({"calibrate", "--kineto", trace, "-o", path("m.yaml")});
+  }
   std::string refusal(const std::string& text) {
     std::ofstream(path("t.json")) << text;
     const Answer answer = calibrate(path("t.json"));
@@ -104,8 +106,8 @@ TEST_F(Kineto, TheConstantsThatATraceWasMadeOfComeBack) {
   const Machine truth = slower_h100();
   made_on(truth, 0, 3e-3).write_gzip(path("rank0.json.gz"));
   made_on(truth, 1, 3e-3).write(path("rank1.json"));
-  const Answer answer = slipway_with({"calibrate", "--kineto", path("rank0.json.gz"), "--kineto", path("rank1.json"), "-o",
-                                      path("m.yaml")});
+  const Answer answer = slipway_with(
+      {"calibrate", "--kineto", path("rank0.json.gz"), "--kineto", path("rank1.json"), "-o", path("m.yaml")});
   ASSERT_EQ(answer.status, status_done) << answer.err;
   EXPECT_THAT(answer.out, AllOf(HasSubstr("rank 0 of 2"), HasSubstr("rank 1 of 2"), HasSubstr("gemm bfloat16"),
                                 HasSubstr("attention bfloat16 128"), HasSubstr("collective all-reduce")));
@@ -131,9 +133,9 @@ TEST_F(Kineto, AMessageTakesWhatTheMemberTakesThatWaitedForNobody) {
   const KinetoEvidence evidence = kineto_evidence(traces);
   ASSERT_FALSE(evidence.messages.empty());
   for (const MessageTime& each : evidence.messages)
-    EXPECT_NEAR(each.seconds,
-                kernel_seconds(fmt::format("measure all-reduce bytes={:.0f} members=2", each.call.bytes), slower_h100()),
-                1e-8);
+    EXPECT_NEAR(
+        each.seconds,
+        kernel_seconds(fmt::format("measure all-reduce bytes={:.0f} members=2", each.call.bytes), slower_h100()), 1e-8);
 }
 
 TEST_F(Kineto, AGroupOfSeveralNodesMeasuresTheNetwork) {
@@ -151,7 +153,8 @@ TEST_F(Kineto, AGroupOfSeveralNodesMeasuresTheNetwork) {
   }
   file.write(path("t.json"));
   const KinetoEvidence evidence = kineto_evidence({read_kineto(path("t.json"))});
-  const Machine found = models::calibrate(built_in_machine("h100-80gb"), observations_of(evidence.measurements)).machine;
+  const Machine found =
+      models::calibrate(built_in_machine("h100-80gb"), observations_of(evidence.measurements)).machine;
   EXPECT_NEAR(found.network_link.efficiency, 0.6, 0.006);
   EXPECT_NEAR(found.network_link.latency, 20e-6, 1e-6);
 }
@@ -160,8 +163,8 @@ TEST_F(Kineto, TheKernelsOfAnOperatorAreItsOwnAndThoseOfTheOperatorsInside) {
   KinetoFile file;
   file.op("aten::linear", 0, 100e-6);
   file.op("aten::addmm", 10e-6, 90e-6,
-          {"[[64], [128, 256], [256, 64], [], []]",
-           R"(["float", "float", "float", "Scalar", "Scalar"])", R"(["", "", "", "1", "1"])"});
+          {"[[64], [128, 256], [256, 64], [], []]", R"(["float", "float", "float", "Scalar", "Scalar"])",
+           R"(["", "", "", "1", "1"])"});
   file.op("aten::fill_", 20e-6, 30e-6);
   file.kernel("splitK_fill", 25e-6, 200e-6, 2e-6);
   file.kernel("ampere_sgemm_128x64_tn", 50e-6, 210e-6, 5e-6);
@@ -237,8 +240,8 @@ TEST_F(Kineto, WithoutAScenarioOtherEvidenceIsRefused) {
     args.insert(args.end(), more.begin(), more.end());
     EXPECT_EQ(slipway_with(args).status, status_usage) << more[0];
   }
-  const Answer named = slipway_with(
-      {"calibrate", "--kineto", path("t.json"), "--machine", "a100-80gb", "-o", path("m.yaml")});
+  const Answer named =
+      slipway_with({"calibrate", "--kineto", path("t.json"), "--machine", "a100-80gb", "-o", path("m.yaml")});
   EXPECT_EQ(named.status, status_done) << named.err;
 }
 
