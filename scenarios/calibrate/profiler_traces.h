@@ -1,5 +1,5 @@
 // Traces of PyTorch's profiler for `slipway calibrate --kineto`: read, and the machine that they are of.
-// Guarded by tests/scenarios/kineto_command_test.cpp.
+// Guarded by tests/scenarios/kineto_test.cpp.
 #pragma once
 
 #include <iosfwd>

@@ -40,9 +40,8 @@ void take(const StepPhases& of, double PhasePair::*side, std::vector<PhasePair>&
 
 PhaseComparison compare_phases(const Trace& predicted, const KinetoTrace& measured) {
   const int rank = measured.rank < predicted.ranks ? measured.rank : 0;
-  const std::vector<std::string> axes = axes_of(predicted, rank);
   const StepPhases expected = phases_of(predicted, rank);
-  const StepPhases found = phases_of(measured, axes.size() == 1 ? axes.front() : "other groups");
+  const StepPhases found = phases_of(measured, only_axis_of(predicted, rank));
   PhaseComparison comparison;
   comparison.predicted_step_s = expected.step_s, comparison.measured_step_s = found.step_s;
   comparison.low_s = predicted.step_low_s, comparison.high_s = predicted.step_high_s;

@@ -1,6 +1,6 @@
 // A prediction beside a trace of PyTorch's profiler, phase by phase (scenarios/kineto/step_phases.h). The profiler knows
 // kernels, not tasks, so nothing is joined by label.
-// Guarded by tests/scenarios/kineto_command_test.cpp.
+// Guarded by tests/scenarios/kineto_phases_test.cpp.
 #pragma once
 
 #include <string>

@@ -17,7 +17,8 @@ namespace slipway::scenarios {
 namespace {
 
 constexpr std::array phase_order{"forward", "backward", "optimizer", "other kernels"};
-constexpr std::array axis_order{"tensor", "context", "expert", "pipeline", "data", "all ranks", "other groups"};
+constexpr const char *all_ranks = "all ranks", *other_groups = "other groups";
+constexpr std::array axis_order{"tensor", "context", "expert", "pipeline", "data", all_ranks, other_groups};
 
 struct Activity {
   double start = 0, end = 0;
@@ -94,7 +95,7 @@ std::string axis_of_lane(std::string_view lane) {
   if (lane.starts_with("cp")) return "context";
   if (lane.starts_with("dp") || lane == "edp") return "data";
   if (lane.starts_with("ep")) return "expert";
-  return lane == "world" ? "all ranks" : "other groups";
+  return lane == "world" ? all_ranks : other_groups;
 }
 
 // "mesh_dp_shard", "TENSOR_MODEL_PARALLEL_GROUP": words of PyTorch's device meshes and of Megatron-LM.
@@ -121,12 +122,14 @@ std::optional<std::string> axis_in(const std::string& description) {
   return std::nullopt;
 }
 
-int phase_of_message(const KinetoTrace& trace, const KinetoKernel& kernel, const std::string& other_axis) {
-  if (kernel.message == nothing) return index_of_axis(other_axis);
+int phase_of_message(const KinetoTrace& trace, const KinetoKernel& kernel, const std::string& only_axis) {
+  const std::string unnamed = only_axis.empty() ? other_groups : only_axis;
+  if (kernel.message == nothing) return index_of_axis(unnamed);
   const KinetoMessage& message = trace.messages[kernel.message];
   if (const auto axis = axis_in(message.description)) return index_of_axis(*axis);
-  const bool between_stages = message.collective.starts_with("send") || message.collective.starts_with("recv");
-  return index_of_axis(between_stages ? "pipeline" : other_axis);
+  if (message.collective.starts_with("send") || message.collective.starts_with("recv"))
+    return index_of_axis("pipeline");
+  return index_of_axis(only_axis.empty() && message.members == trace.world ? all_ranks : unnamed);
 }
 
 int phase_of_kernel(const KinetoTrace& trace, const KinetoKernel& kernel) {
@@ -189,11 +192,11 @@ StepPhases phases_of(const Trace& predicted, int rank) {
   return summed(swept(activities, starts.at(step), until), rank, predicted.window, 1);
 }
 
-StepPhases phases_of(const KinetoTrace& trace, const std::string& other_axis) {
+StepPhases phases_of(const KinetoTrace& trace, const std::string& only_axis) {
   std::vector<Activity> activities;
   for (const KinetoKernel& kernel : trace.kernels) {
     const int phase =
-        is_message(trace, kernel) ? phase_of_message(trace, kernel, other_axis) : phase_of_kernel(trace, kernel);
+        is_message(trace, kernel) ? phase_of_message(trace, kernel, only_axis) : phase_of_kernel(trace, kernel);
     activities.push_back({kernel.start_us, kernel.end_us(), phase});
   }
   const std::vector<double> starts = step_starts(trace);
@@ -202,11 +205,12 @@ StepPhases phases_of(const KinetoTrace& trace, const std::string& other_axis) {
                 second_per_us);
 }
 
-std::vector<std::string> axes_of(const Trace& predicted, int rank) {
+std::string only_axis_of(const Trace& predicted, int rank) {
   std::set<std::string> found;
   for (const TraceRecord& record : predicted.records)
     if (record.rank == rank && !is_compute(record)) found.insert(axis_of_lane(record.lane));
-  return {found.begin(), found.end()};
+  found.erase(all_ranks);
+  return found.size() == 1 ? *found.begin() : "";
 }
 
 }  // namespace slipway::scenarios

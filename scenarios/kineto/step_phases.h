@@ -32,10 +32,11 @@ struct StepPhases {
 StepPhases phases_of(const Trace& predicted, int rank);
 
 // Mean over the steps (ProfilerStep) that have a successor, from the first kernel of one to the first of the next; without
-// annotated steps all that was recorded. Messages of a group whose name says no axis count as `other_axis`.
-StepPhases phases_of(const KinetoTrace& trace, const std::string& other_axis);
+// annotated steps all that was recorded. Messages of a group whose name says no axis count as `only_axis`; without one as
+// those of all ranks or of other groups.
+StepPhases phases_of(const KinetoTrace& trace, const std::string& only_axis = "");
 
-// The axes on which the prediction's rank has messages: "tensor", "data".
-std::vector<std::string> axes_of(const Trace& predicted, int rank);
+// The axis on which the prediction's rank has messages, where it is one beside the few bytes of all ranks; else empty.
+std::string only_axis_of(const Trace& predicted, int rank);
 
 }  // namespace slipway::scenarios

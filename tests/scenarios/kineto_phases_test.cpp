@@ -61,7 +61,7 @@ KinetoFile two_steps(const std::string& description) {
 }
 
 TEST_F(KinetoPhases, AMomentCountsAsTheKernelThatRunsElseAsTheMessageElseAsIdle) {
-  const StepPhases of = phases_of(read(two_steps("mesh_dp_shard")), "other groups");
+  const StepPhases of = phases_of(read(two_steps("mesh_dp_shard")));
   EXPECT_EQ(of.steps, 1);
   EXPECT_NEAR(of.step_s, 1e-3, 1e-8);
   const auto phases = by_name(of);
@@ -80,8 +80,7 @@ TEST_F(KinetoPhases, TheNameOfAProcessGroupSaysTheAxis) {
                                                                             {"mesh_cp", "context"},
                                                                             {"mesh_pp", "pipeline"},
                                                                             {"default_pg", "other groups"}})
-    EXPECT_TRUE(by_name(phases_of(read(two_steps(description)), "other groups")).contains(axis + " messages, exposed"))
-        << description;
+    EXPECT_TRUE(by_name(phases_of(read(two_steps(description)))).contains(axis + " messages, exposed")) << description;
 }
 
 // Each task of the prediction's rank 0 as one kernel of the same interval.
@@ -101,8 +100,10 @@ KinetoFile made_of(const Trace& trace) {
     const double launch = record.step + host;
     to = launch + 10e-6;
     if (record.lane != "compute") {
-      file.message("allreduce", 10, 10, "Float", 2, "[0, 1]", record.lane == "tp" ? "mesh_tp" : "mesh_dp", launch,
-                   early + record.start_s, record.end_s - record.start_s);
+      const bool of_all = record.lane == "world";
+      file.message("allreduce", 10, 10, "Float", of_all ? 4 : 2, "[0, 1]",
+                   of_all ? "default_pg" : "mesh_" + record.lane, launch, early + record.start_s,
+                   record.end_s - record.start_s);
       continue;
     }
     const auto name = operators.find(record.kind);
@@ -128,7 +129,8 @@ TEST_F(KinetoPhases, ATraceOfAPredictionsOwnTasksHasItsPhases) {
   std::map<std::string, std::pair<double, double>> phases;
   for (const auto& each : json.at("phases"))
     phases[each.at("phase")] = {each.at("predicted_s").get<double>(), each.at("measured_s").get<double>()};
-  for (const char* phase : {"backward", "tensor messages, exposed", "data messages, exposed", "optimizer"}) {
+  for (const char* phase :
+       {"backward", "tensor messages, exposed", "data messages, exposed", "all ranks messages, exposed", "optimizer"}) {
     ASSERT_TRUE(phases.contains(phase)) << phase << "\n" << answer.out;
     EXPECT_NEAR(phases[phase].second / phases[phase].first, 1, 0.01) << phase;
   }
