@@ -103,7 +103,7 @@ void compare_with_profiler(const CommandOptions& options, std::ostream& out, std
 
 std::vector<AnswerKeys> compare_answers() {
   return {{"compare --json", comparison_description().keys()},
-          {"compare --json, with a profiler's trace", phase_description().keys()}};
+          {"compare PREDICTED PROFILED --json", phase_description().keys()}};
 }
 
 int compare_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
