@@ -188,7 +188,9 @@ std::vector<KernelUse> kernel_uses(const KinetoTrace& trace) {
   for (std::size_t i = 0; i < trace.kernels.size(); ++i) {
     const KinetoKernel& kernel = trace.kernels[i];
     Owner owner = owner_of(trace, kernel);
-    if (kernel.is_copy && owner.kind != UseKind::element_wise) owner.kind = UseKind::copy;
+    // Within the GPU's memory a copy is what an element-wise kernel is.
+    const bool is_inside = trace.name_of(kernel).find("DtoD") != std::string::npos;
+    if (kernel.is_copy && !(is_inside && owner.kind == UseKind::element_wise)) owner.kind = UseKind::copy;
     const bool moves = is_message(trace, kernel);
     if (moves) owner.kind = UseKind::message;
     const bool is_own = owner.kind == UseKind::message || owner.kind == UseKind::copy || owner.op == nothing;
@@ -216,6 +218,7 @@ std::string name_of(const KinetoTrace& trace, const KernelUse& use) {
   if (const auto at = name.find(unnamed); at != std::string::npos) name.erase(at, unnamed.size());
   constexpr std::size_t longest = 60;
   name = name.substr(0, name.find_first_of("<("));
+  if (name.ends_with(' ')) name.pop_back();
   return name.size() <= longest ? name : name.substr(0, longest) + "...";
 }
 

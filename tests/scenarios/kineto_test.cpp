@@ -181,6 +181,27 @@ TEST_F(Kineto, TheKernelsOfAnOperatorAreItsOwnAndThoseOfTheOperatorsInside) {
   EXPECT_EQ(shape.dtype, Dtype::float32);
 }
 
+TEST_F(Kineto, CopiesToPinnedMemoryMeasureTheHostsLinkAndCopiesInsideTheGpuItsMemory) {
+  KinetoFile file;
+  const KinetoShapes floats{"[[4194304], [4194304], []]", R"(["float", "float", "Scalar"])", R"(["", "", "False"])"};
+  const auto copy = [&](double at, const std::string& name) {
+    file.op("aten::copy_", at, at + 10e-6, floats);
+    file.kernel(name, at + 5e-6, at + 20e-6, 500e-6, 7, 100, ", \"bytes\": 16777216", "gpu_memcpy");
+  };
+  copy(0, "Memcpy HtoD (Pinned -> Device)");
+  copy(1e-3, "Memcpy HtoD (Pageable -> Device)");
+  copy(2e-3, "Memcpy DtoH (Device -> Pinned)");
+  copy(3e-3, "Memcpy DtoD (Device -> Device)");
+  file.op("aten::mm", 4e-3, 4.01e-3, two_matrices(64, 64, 64));
+  file.kernel("gemm", 4.005e-3, 4.1e-3, 10e-6);
+  file.write(path("t.json"));
+  std::map<std::string, std::string> bytes;
+  for (const Measurement& each : kineto_evidence({read_kineto(path("t.json"))}).measurements)
+    if (each.fields.contains("bytes")) bytes[each.what] = each.fields.at("bytes");
+  EXPECT_EQ(bytes, (std::map<std::string, std::string>{
+                       {"device-to-host", "16777216"}, {"elementwise", "33554432"}, {"host-to-device", "16777216"}}));
+}
+
 TEST_F(Kineto, AttentionThatIsNotCausalIsNamedAndNotFitted) {
   KinetoFile file;
   KinetoShapes shapes = causal_attention(2, 4, 64);
