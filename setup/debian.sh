@@ -25,6 +25,9 @@ libyaml-cpp-dev 0.7
 nlohmann-json3-dev 3.11
 libfmt-dev 9.1
 libtomlplusplus-dev 3.3
+zlib1g-dev 1:1.2
+libprotobuf-dev 3.21
+protobuf-compiler 3.21
 libgloo-dev 0.0
 "
 test_packages="

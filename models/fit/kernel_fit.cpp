@@ -81,7 +81,7 @@ double seconds_of(const KernelTable& table, const KernelValues& values, const Me
 }
 
 KernelFit fit_kernel(const KernelTable& table) {
-  if (table.rows.size() < least_shapes)
+  if (table.rows.size() < (table.around ? 1 : least_shapes))
     throw std::invalid_argument(std::to_string(table.rows.size()) +
                                 " rows are too few for the constants of a kernel; " + std::to_string(least_shapes) +
                                 " are enough");

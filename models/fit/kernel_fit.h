@@ -43,8 +43,10 @@ struct KernelFit {
 
 double seconds_of(const KernelTable& table, const KernelValues& values, const MeasuredKernel& row);
 
+// Fewer shapes do not tell the constants of an unknown kernel apart. Those of a kernel that is known (`around`) they move
+// as far as they say something.
 constexpr std::size_t least_shapes = 10;
-// Throws std::invalid_argument for fewer rows, or a time that is not above 0.
+// Throws std::invalid_argument for fewer rows of an unknown kernel, no row, or a time that is not above 0.
 KernelFit fit_kernel(const KernelTable& table);
 
 }  // namespace slipway::models

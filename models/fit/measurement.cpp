@@ -66,7 +66,8 @@ double number_of(const std::string& place, const std::string& key, const std::st
 void check_word(const std::string& place, const std::string& key, const std::string& word) {
   static const std::map<std::string, std::vector<std::string>> known = {
       {"pass", {"forward", "backward", "input_grad", "weight_grad"}},
-      {"op", {"add", "silu_mul", "rms_norm", "rms_norm_fused"}}};
+      {"op", {"add", "silu_mul", "rms_norm", "rms_norm_fused"}},
+      {"link", {"node", "network"}}};
   const auto words = known.find(key);
   if (words == known.end() || std::find(words->second.begin(), words->second.end(), word) != words->second.end())
     return;
@@ -167,10 +168,10 @@ std::function<double(const Machine&)> one_operator(const Operator& op) {
   return [op](const Machine& machine) { return operator_seconds(machine, op, Direction::forward); };
 }
 
-std::function<double(const Machine&)> one_message(Link Machine::*which, Collective collective, int members,
+std::function<double(const Machine&)> one_message(Link Machine::*between, Collective collective, int members,
                                                   double bytes) {
   return [=](const Machine& machine) {
-    const Link& link = machine.*which;
+    const Link& link = machine.*between;
     return ring_seconds(collective, members, bytes, link.latency, link.bandwidth * link.efficiency,
                         machine.reduce_bandwidth);
   };
@@ -183,7 +184,13 @@ std::function<double(const Machine&)> one_copy(Link Machine::*link, double bytes
   };
 }
 
-std::function<double(const Machine&)> prediction(const Measurement& measurement, Link Machine::*link) {
+// Of a message whose members are on several nodes; nothing says so in what a rank measures, as all are on one.
+bool is_between_nodes(const Measurement& measurement) {
+  const auto link = measurement.fields.find("link");
+  return link != measurement.fields.end() && link->second == "network";
+}
+
+std::function<double(const Machine&)> prediction(const Measurement& measurement) {
   const std::string& what = measurement.what;
   if (what == "gemm") return one_operator(gemm_operator(measurement));
   if (what == "attention") return one_operator(attention_operator(measurement));
@@ -198,16 +205,19 @@ std::function<double(const Machine&)> prediction(const Measurement& measurement,
   const double bytes = field(measurement, "bytes");
   if (what == "host-to-device") return one_copy(&Machine::host_to_device, bytes);
   if (what == "device-to-host") return one_copy(&Machine::device_to_host, bytes);
+  const auto link = is_between_nodes(measurement) ? &Machine::network_link : &Machine::node_link;
   if (what == "transfer") return one_message(link, Collective::send, 2, bytes);
   const int members = static_cast<int>(field(measurement, "members"));
   return one_message(link, *value_in(collective_names, what), members, bytes);
 }
 
-ObservationGroup group_of(const std::string& what, ObservationGroup messages) {
+ObservationGroup group_of(const Measurement& measurement) {
+  const std::string& what = measurement.what;
   if (what == "host-to-device") return ObservationGroup::host_to_device;
   if (what == "device-to-host") return ObservationGroup::device_to_host;
   const bool is_message = what == "transfer" || value_in(collective_names, what);
-  return is_message ? messages : ObservationGroup::compute;
+  if (!is_message) return ObservationGroup::compute;
+  return is_between_nodes(measurement) ? ObservationGroup::network_link : ObservationGroup::node_link;
 }
 
 }  // namespace
@@ -241,8 +251,7 @@ std::vector<Measurement> merged(std::vector<Measurement> measurements) {
   return result;
 }
 
-std::vector<Observation> observations_of(const std::vector<Measurement>& measurements, ObservationGroup messages) {
-  Link Machine::*const link = messages == ObservationGroup::network_link ? &Machine::network_link : &Machine::node_link;
+std::vector<Observation> observations_of(const std::vector<Measurement>& measurements) {
   double most_lanes = 0;
   for (const Measurement& measurement : measurements) {
     if (measurement.what == "task_overhead") most_lanes = std::max(most_lanes, field(measurement, "lanes"));
@@ -251,12 +260,12 @@ std::vector<Observation> observations_of(const std::vector<Measurement>& measure
   for (const Measurement& measurement : measurements) {
     if (measurement.what == "task_overhead" && field(measurement, "lanes") < most_lanes) continue;
     Observation observation;
-    observation.group = group_of(measurement.what, messages);
+    observation.group = group_of(measurement);
     observation.kind = measurement.what;
     observation.name = name_of(measurement);
     observation.seconds = measurement.seconds;
     observation.isolated = true;
-    observation.predict = prediction(measurement, link);
+    observation.predict = prediction(measurement);
     result.push_back(std::move(observation));
   }
   return result;
@@ -304,7 +313,7 @@ std::optional<MeasuredAs> kernel_of(const Measurement& measurement) {
   }
   constexpr double least_message = 1 << 20;  // smaller ones are latency (kernel_rows.h)
   const auto collective = value_in(collective_names, measurement.what);
-  if (!collective || field(measurement, "bytes") < least_message) return std::nullopt;
+  if (!collective || is_between_nodes(measurement) || field(measurement, "bytes") < least_message) return std::nullopt;
   result.key = {KernelKind::collective, Format::bfloat16, 0, *collective};
   result.kernel.shape = collective_shape(measurement, *collective);
   return result;

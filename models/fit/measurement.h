@@ -6,7 +6,9 @@
 //
 // Kinds: gemm, attention, elementwise, launch, optimizer, task_overhead, transfer, all-reduce, all-gather,
 // reduce-scatter, all-to-all, host-to-device, device-to-host (fields: exec/rank/measure.h). Every rank of the machine measures at
-// the same time and writes its own file. Equal measurements of several ranks count once, with the median.
+// the same time and writes its own file. Equal measurements of several ranks count once, with the median. Traces of
+// PyTorch's profiler give the same kinds (scenarios/kineto/kineto_measurements.h); messages between nodes then have
+// link=network.
 // Guarded by tests/models/measurement_test.cpp.
 #pragma once
 
@@ -34,10 +36,8 @@ std::vector<Measurement> read_measurements(std::istream& in, const std::string& 
 std::vector<Measurement> merged(std::vector<Measurement> measurements);
 
 // Returns one observation each. For task_overhead only the row with the most lanes counts: in a parallel run nearly
-// every task waits for another lane. `messages`: the link that they went over, node_link or network_link; a file does not
-// say where its ranks were.
-std::vector<Observation> observations_of(const std::vector<Measurement>& measurements,
-                                         ObservationGroup messages = ObservationGroup::node_link);
+// every task waits for another lane.
+std::vector<Observation> observations_of(const std::vector<Measurement>& measurements);
 
 // The same as tables of the kernels of a GPU, for the constants by which trained steps are priced (kernels.h): products
 // of each pass, attention forward, and collectives of 1 MiB and more. `machine` has peaks and ports, and constants around

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <ostream>
 
 #include "scenarios/answers/readable.h"
@@ -14,6 +15,7 @@
 #include "scenarios/calibrate/calibration_report.h"
 #include "scenarios/calibrate/measure_machine.h"
 #include "scenarios/calibrate/measured_kernels.h"
+#include "scenarios/calibrate/profiler_traces.h"
 #include "scenarios/calibrate/trace_observations.h"
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/options.h"
@@ -35,10 +37,12 @@ constexpr double trace_weight = 4;
 
 CommandOptions calibrate_options() {
   CommandOptions options(
-      "calibrate (SCENARIO (--measure | --measured FILE | --trace FILE)... | --runs TABLE.csv) -o FILE [options]",
-      "Fits the scenario's machine profile to micro-benchmarks and to traces of executed runs, prints\n"
-      "every parameter with its interval, and writes the profile. Or adds measured runs of yours (--runs) to\n"
-      "what published runs say of the constants of a step, and writes a file for cluster.constants.",
+      "calibrate ([SCENARIO] (--measure | --measured FILE | --trace FILE | --kineto FILE)... | --runs TABLE.csv) -o "
+      "FILE "
+      "[options]",
+      "Fits the scenario's machine profile to micro-benchmarks, to traces of executed runs and to traces of PyTorch's\n"
+      "profiler, prints every parameter with its interval, and writes the profile. Or adds measured runs of yours\n"
+      "(--runs) to what published runs say of the constants of a step, and writes a file for cluster.constants.",
       "slipway calibrate scenarios/examples/tiny-llama-cpu.yaml --measure -o machine.yaml");
   options.positional("scenario file (YAML)", 0, 1)
       .value("output", "FILE", "the machine profile, or the constants, to write; required")
@@ -52,6 +56,10 @@ CommandOptions calibrate_options() {
       .value("rank-program", "PATH", "the program that measures (SLIPWAY_RANK, or slipway-rank beside slipway)")
       .values("measured", "FILE", "read what `slipway-rank --measure` wrote, here or elsewhere; may be repeated")
       .values("trace", "FILE", "take the trace of an executed run of this scenario; may be repeated")
+      .values("kineto", "FILE",
+              "read a trace of PyTorch's profiler (JSON or .json.gz), one of each rank; may be repeated")
+      .value("machine", "NAME|FILE",
+             "with --kineto and without a scenario: the machine profile to start from; else that of the trace's GPU")
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
       .notes(
           "The machine is that of the scenario's first node group. On a CPU machine (cores > 0) peak_flops "
@@ -59,11 +67,21 @@ CommandOptions calibrate_options() {
           "the best measured rate. On GPUs it stays, and the constants of kernels are fitted, as of the built-in\n"
           "machines (`slipway kernels`): by them a trainer's steps are priced.\n"
           "\n"
+          "A trace for --kineto needs shapes: torch.profiler.profile(activities=[CPU, CUDA], record_shapes=True) and\n"
+          "export_chrome_trace. Matrix products, attention, NCCL collectives, element-wise kernels, copies and the\n"
+          "host's launches are read from it. Without a scenario the machine is the built-in one of the trace's GPU.\n"
+          "\n"
           "A table for --runs has the columns of the format slipway (`slipway list tables`), or of any table\n"
           "there. Trainer and machine are built-in ones. The runs move what their trainer on their cluster\n"
           "has of its own, and less what all have in common. Rows without a step time are noted and left out.");
   return options;
 }
+
+// The machine to fit, and the number format of its steps.
+struct Subject {
+  Machine machine;
+  Dtype dtype = Dtype::bfloat16;
+};
 
 // All measurements, with what the profile states about them.
 struct Evidence {
@@ -71,7 +89,7 @@ struct Evidence {
   std::array<double, formats> best_rates{};  // by dtype; of GEMMs
   double best_task_rate = 0;
   std::vector<Measurement> measurements;
-  std::size_t traces = 0;
+  std::size_t traces = 0, profiler_traces = 0;
 };
 
 // Throws UsageError for a file without measurements.
@@ -121,15 +139,30 @@ void refuse_unmeasurable(const MeasureOptions& measure) {
                    (on_gpus ? "" : ", or --rank-program slipway-rank-cuda on a machine with GPUs"));
 }
 
-std::vector<Measurement> measurements_of(const CommandOptions& options, const Scenario& scenario, std::ostream& err) {
-  std::vector<Measurement> all;
+// A file does not say where its ranks were: inside a node, unless the scenario's nodes have one GPU each.
+bool are_alone_on_nodes(const Cluster& cluster) {
+  const bool alone =
+      std::ranges::all_of(cluster.groups, [](const NodeGroup& group) { return group.gpus_per_node == 1; });
+  return alone && std::accumulate(cluster.groups.begin(), cluster.groups.end(), 0,
+                                  [](int sum, const NodeGroup& group) { return sum + group.nodes; }) > 1;
+}
+
+std::vector<Measurement> between_nodes(std::vector<Measurement> measurements) {
+  for (Measurement& each : measurements)
+    if (each.what == "transfer" || each.fields.contains("members")) each.fields.emplace("link", "network");
+  return measurements;
+}
+
+std::vector<Measurement> measurements_of(const CommandOptions& options, const std::optional<Scenario>& scenario,
+                                         std::vector<Measurement> all, std::ostream& err) {
   for (const std::string& path : options.all("measured")) {
-    const std::vector<Measurement> more = measurements_in(path);
+    std::vector<Measurement> more = measurements_in(path);
+    if (scenario && are_alone_on_nodes(scenario->cluster)) more = between_nodes(std::move(more));
     all.insert(all.end(), more.begin(), more.end());
   }
   if (options.has("measure")) {
     const MeasureOptions measure{options.has("rank-program") ? *options.text("rank-program") : rank_program(),
-                                 scenario.cluster.groups.front().gpus_per_node, scenario.step.dtype};
+                                 scenario->cluster.groups.front().gpus_per_node, scenario->step.dtype};
     refuse_unmeasurable(measure);
     err << "measuring with " << counted(measure.ranks, "rank") << " at once ...\n";
     const std::vector<Measurement> more = measure_machine(measure, err);
@@ -156,32 +189,25 @@ void balance(std::vector<Observation>& observations, std::size_t first_from_trac
   }
 }
 
-// Ranks that were measured together were inside a node, unless the scenario's nodes have one GPU each.
-ObservationGroup link_of_messages(const Cluster& cluster) {
-  const bool alone =
-      std::ranges::all_of(cluster.groups, [](const NodeGroup& group) { return group.gpus_per_node == 1; });
-  const int nodes = std::accumulate(cluster.groups.begin(), cluster.groups.end(), 0,
-                                    [](int sum, const NodeGroup& group) { return sum + group.nodes; });
-  return alone && nodes > 1 ? ObservationGroup::network_link : ObservationGroup::node_link;
-}
-
-Evidence evidence_of(const CommandOptions& options, const Scenario& scenario, std::ostream& err) {
+Evidence evidence_of(const CommandOptions& options, const std::optional<Scenario>& scenario,
+                     const KinetoEvidence& profiled, std::ostream& err) {
   Evidence evidence;
   // Traces first: a wrong trace is found before minutes of measuring.
   std::vector<Observation> from_traces;
   if (!options.all("trace").empty()) {
-    const auto graph = std::make_shared<const TaskGraph>(lower(scenario.step));
+    const auto graph = std::make_shared<const TaskGraph>(lower(scenario->step));
     for (const std::string& path : options.all("trace")) {
-      const Trace trace = of_scenario(trace_from(path), scenario, path);
-      const std::vector<Observation> more = observations_in(trace, graph, scenario, path);
+      const Trace trace = of_scenario(trace_from(path), *scenario, path);
+      const std::vector<Observation> more = observations_in(trace, graph, *scenario, path);
       from_traces.insert(from_traces.end(), more.begin(), more.end());
       evidence.best_task_rate = std::max(evidence.best_task_rate, best_task_rate(trace));
       ++evidence.traces;
     }
   }
-  evidence.measurements = measurements_of(options, scenario, err);
+  evidence.profiler_traces = options.all("kineto").size();
+  evidence.measurements = measurements_of(options, scenario, profiled.measurements, err);
   evidence.best_rates = best_gemm_rates(evidence.measurements);
-  evidence.observations = observations_of(evidence.measurements, link_of_messages(scenario.cluster));
+  evidence.observations = observations_of(evidence.measurements);
   const std::size_t first_from_trace = evidence.observations.size();
   evidence.observations.insert(evidence.observations.end(), from_traces.begin(), from_traces.end());
   balance(evidence.observations, first_from_trace);
@@ -221,15 +247,22 @@ std::string command_text(const std::vector<std::string>& args) {
 std::string evidence_text(const Evidence& evidence) {
   std::string text;
   if (!evidence.measurements.empty())
-    text = counted(static_cast<std::int64_t>(evidence.measurements.size()), "micro-benchmark");
+    text = counted(static_cast<std::int64_t>(evidence.measurements.size()),
+                   evidence.profiler_traces > 0 ? "measured shape" : "micro-benchmark");
+  if (evidence.profiler_traces > 0)
+    text += " of " + counted(static_cast<std::int64_t>(evidence.profiler_traces), "profiler trace");
   if (evidence.traces > 0) {
     text += (text.empty() ? "" : " and ") + counted(static_cast<std::int64_t>(evidence.traces), "trace");
   }
   return text;
 }
 
-void warn_of_doubtful_fit(const Calibration& calibration, std::ostream& err) {
+void warn_of_doubtful_fit(const Calibration& calibration, const Evidence& evidence, std::ostream& err) {
   constexpr double doubtful = 0.25;
+  const bool has_residuals = !calibration.residuals.empty();
+  if (evidence.profiler_traces > 0 && has_residuals && calibration.folds == 0)
+    err << "warning: the shapes are too few to leave any out, so nothing says how good this profile is; give traces of "
+           "larger steps, or of more ranks\n";
   if (calibration.folds == 0 || calibration.left_out_error <= doubtful) return;
   err << "warning: the median error of rows that the fit had not seen is " << readable_share(calibration.left_out_error)
       << "; predictions with this profile are no better. Measure while nothing else runs, or add more "
@@ -259,16 +292,17 @@ std::vector<FittedKernel> joined(std::vector<FittedKernel> kernels, const std::v
 }
 
 // A GPU's micro-benchmarks give the constants of its kernels, and tasks of a run move them further.
-Fitted fitted(const Scenario& scenario, const Machine& start, const Evidence& evidence, std::ostream& err) {
+Fitted fitted(const std::optional<Scenario>& scenario, const Machine& start, const Evidence& evidence,
+              std::ostream& err) {
   const Ticking ticking(err, "fitting");
   Fitted result;
-  result.kernels = measured_kernels(evidence.measurements, start);
+  result.kernels = measured_kernels(evidence.measurements, start, evidence.profiler_traces > 0);
   Machine measured = start;
   for (const FittedKernel& each : result.kernels.fitted)
     set_values(measured.kernels, each.measured.key, each.fit.values);
   if (evidence.traces > 0 && start.cores == 0 && !measured.kernels.empty())
     result.kernels.fitted =
-        joined(traced_kernels(evidence.observations, trained_machine(scenario, measured)), result.kernels.fitted);
+        joined(traced_kernels(evidence.observations, trained_machine(*scenario, measured)), result.kernels.fitted);
   if (result.kernels.fitted.empty()) {
     result.calibration = calibrate(start, evidence.observations);
     return result;
@@ -290,18 +324,31 @@ std::string kernels_report(const MeasuredKernels& kernels) {
   return text + "\n";
 }
 
+void check_evidence_options(const CommandOptions& options) {
+  const bool alone = options.arguments().empty(), profiled = !options.all("kineto").empty();
+  if (alone && !profiled)
+    throw UsageError("the scenario is missing; give a file (YAML), --kineto TRACE.json.gz, or --runs TABLE.csv");
+  if (alone)
+    for (const char* other : {"measure", "measured", "trace", "set"})
+      if (options.has(other))
+        throw UsageError(std::string("--") + other + " needs a scenario; give a file (YAML) first");
+  if (!alone && options.has("machine"))
+    throw UsageError("the scenario names its machine; leave --machine out, or give --set cluster.machine=...");
+  if (options.has("machine") && !profiled)
+    throw UsageError("--machine is of profiler traces; give --kineto TRACE.json.gz too");
+  if (!profiled && !options.has("measure") && options.all("measured").empty() && options.all("trace").empty())
+    throw UsageError("there is nothing to fit; give --measure, --measured FILE, --trace FILE or --kineto FILE");
+}
+
 // Throws UsageError for options that do not go together.
 void check_options(const CommandOptions& options) {
   if (!options.has("output")) throw UsageError("the output is missing; give -o FILE");
   if (!options.has("runs")) {
     if (options.has("noise")) throw UsageError("--noise is of measured runs; give --runs TABLE.csv too");
-    if (options.arguments().empty())
-      throw UsageError("the scenario is missing; give a file (YAML), or --runs TABLE.csv");
-    if (!options.has("measure") && options.all("measured").empty() && options.all("trace").empty())
-      throw UsageError("there is nothing to fit; give --measure, --measured FILE or --trace FILE");
+    check_evidence_options(options);
     return;
   }
-  for (const char* other : {"measure", "rank-program", "measured", "trace", "set"})
+  for (const char* other : {"measure", "rank-program", "measured", "trace", "kineto", "machine", "set"})
     if (options.has(other))
       throw UsageError(std::string("--runs fits constants of a step, not a machine profile; leave --") + other +
                        " out");
@@ -310,6 +357,21 @@ void check_options(const CommandOptions& options) {
                      options.arguments()[0] + " out");
   if (options.number("noise", 0.01) >= 1)
     throw UsageError("--noise " + *options.text("noise") + " is no share below 1; for 3 % give 0.03");
+}
+
+Machine machine_named(const std::string& name) {
+  Defects defects;
+  Reference from;
+  from.origin.file = from.key = "--machine";
+  const auto machine = load_machine(name, from, defects);
+  if (!machine) throw UsageError(describe(defects));
+  return *machine;
+}
+
+Subject subject_of(const CommandOptions& options, const std::optional<Scenario>& scenario,
+                   const std::vector<KinetoTrace>& traces, const KinetoEvidence& profiled) {
+  if (scenario) return {scenario->cluster.groups.front().machine, scenario->step.dtype};
+  return {options.has("machine") ? machine_named(*options.text("machine")) : machine_of(traces), dtype_of(profiled)};
 }
 
 std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr))); }
@@ -328,14 +390,25 @@ int calibrate_command(const std::vector<std::string>& args, std::ostream& out, s
     calibrate_runs(asked, out, err);
     return status_done;
   }
-  const Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
-  std::vector<std::string> inputs = inputs_of(scenario);
-  for (const char* name : {"measured", "trace"})
+  std::optional<Scenario> scenario;
+  std::vector<std::string> inputs;
+  if (!options.arguments().empty()) {
+    scenario = checked_scenario(options.arguments()[0], options.all("set"));
+    inputs = inputs_of(*scenario);
+  }
+  for (const char* name : {"measured", "trace", "kineto"})
     inputs.insert(inputs.end(), options.all(name).begin(), options.all(name).end());
   check_output("-o", *path, inputs);
-  const Evidence evidence = evidence_of(options, scenario, err);
-  Machine start = scenario.cluster.groups.front().machine;
-  const std::string peak_source = set_peaks(start, evidence, scenario.step.dtype);
+  const std::vector<KinetoTrace> traces = profiler_traces(options.all("kineto"), err);
+  KinetoEvidence profiled;
+  if (!traces.empty()) {
+    profiled = kineto_evidence(traces, scenario ? scenario->cluster.groups.front().gpus_per_node : 0);
+    refuse_without_measurements(traces, profiled);
+  }
+  const Subject subject = subject_of(options, scenario, traces, profiled);
+  const Evidence evidence = evidence_of(options, scenario, profiled, err);
+  Machine start = subject.machine;
+  const std::string peak_source = set_peaks(start, evidence, subject.dtype);
 
   auto [calibration, kernels] = fitted(scenario, start, evidence, err);
   const std::string unfitted = unfitted_text(calibration);
@@ -348,12 +421,13 @@ int calibrate_command(const std::vector<std::string>& args, std::ostream& out, s
   file.stream() << machine_to_yaml(calibration.machine);
   if (!kernels.fitted.empty()) file.stream() << kernels_section(kernels.fitted, "slipway calibrate", &start);
   file.commit();
+  if (!traces.empty()) out << evidence_text(traces, profiled);
   out << "machine " << calibration.machine.name << ", fitted to " << evidence_text(evidence) << "\n"
-      << "  peak " << readable_flops(calibration.machine.peak_flops[static_cast<std::size_t>(scenario.step.dtype)])
-      << " in " << name_of(scenario.step.dtype) << " (" << peak_source << ")\n\n"
+      << "  peak " << readable_flops(calibration.machine.peak_flops[static_cast<std::size_t>(subject.dtype)]) << " in "
+      << name_of(subject.dtype) << " (" << peak_source << ")\n\n"
       << (kernels.fitted.empty() ? "" : kernels_report(kernels))
       << (calibration.parameters.empty() ? "" : report_text(calibration)) << "wrote " << *path << "\n";
-  warn_of_doubtful_fit(calibration, err);
+  warn_of_doubtful_fit(calibration, evidence, err);
   return status_done;
 }
 

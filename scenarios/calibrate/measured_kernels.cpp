@@ -31,12 +31,12 @@ std::string not_used_of(const std::vector<Measurement>& measurements, const Mach
 
 }  // namespace
 
-MeasuredKernels measured_kernels(const std::vector<Measurement>& measurements, const Machine& start) {
+MeasuredKernels measured_kernels(const std::vector<Measurement>& measurements, const Machine& start, bool few) {
   MeasuredKernels result;
   if (start.cores > 0) return result;
   result.not_used = not_used_of(measurements, start);
   for (auto& [key, table] : kernel_tables(measurements, start)) {
-    if (table.rows.size() < least_shapes) {
+    if (table.rows.size() < (few && table.around ? 1 : least_shapes)) {
       result.too_few +=
           fmt::format("{}{} ({})", result.too_few.empty() ? "" : ", ", models::name_of(key), table.rows.size());
       continue;

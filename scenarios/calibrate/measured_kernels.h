@@ -18,8 +18,9 @@ struct MeasuredKernels {
   std::string not_used;              // "elementwise (8), optimizer (2)": what constants of a step price; empty: none
 };
 
-// `start`: the machine as it was, with the peaks of its data sheet. CPU ranks have no kernels of this form.
-MeasuredKernels measured_kernels(const std::vector<Measurement>& measurements, const Machine& start);
+// `start`: the machine as it was, with the peaks of its data sheet. CPU ranks have no kernels of this form. `few`: the
+// shapes are those of one run, and move known constants however few they are (kernel_fit.h).
+MeasuredKernels measured_kernels(const std::vector<Measurement>& measurements, const Machine& start, bool few = false);
 
 // The same from tasks of a run, around `machine`: what products and attention take, with a trainer's constants of a step
 // (trained_cluster.h). Kernels of which the tasks say nothing are left out, and so are tasks beside messages. Empty where

@@ -29,6 +29,7 @@ const std::vector<Command>& all_commands() {
       {"validate", "score predictions against published runs", validate_command, validate_answers},
       {"show", "print the schedule as a rank x step grid; write DOT or CSV", show_command},
       {"lower", "write the bundle that the ranks run", lower_command},
+      {"export", "write the task graph for other simulators (Chakra)", export_command},
       {"list", "list models, machines, schedules, scenario keys, JSON keys", list_command},
       {"demo", "open the pages that `make demo` made", demo_command},
       {"completion", "print the completion script of a shell", completion_command},

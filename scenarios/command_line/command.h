@@ -48,6 +48,7 @@ int study_command(const std::vector<std::string>& args, std::ostream& out, std::
 int confirm_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int show_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int lower_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+int export_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int execute_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int calibrate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 int kernels_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);

@@ -1,16 +1,21 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <optional>
 #include <ostream>
 #include <set>
 #include <sstream>
 
 #include "scenarios/answers/description.h"
+#include "scenarios/answers/readable.h"
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/options.h"
+#include "scenarios/command_line/progress.h"
 #include "scenarios/compare/batch_report.h"
 #include "scenarios/compare/compare_report.h"
 #include "scenarios/compare/comparison.h"
+#include "scenarios/compare/phase_comparison.h"
+#include "scenarios/files/files.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -68,13 +73,45 @@ void refuse_wrong_engines(const std::vector<std::string>& paths, const Trace& pr
                      order);
 }
 
+// With a trace of PyTorch's profiler in place of one of an executed run.
+void compare_with_profiler(const CommandOptions& options, std::ostream& out, std::ostream& err) {
+  const std::string &predicted_path = options.arguments()[0], &path = options.arguments()[1];
+  if (options.has("report"))
+    throw UsageError("--report shows tasks, and a profiler's trace has none; leave --report out");
+  const Trace predicted = trace_from(predicted_path);
+  if (predicted.engine == "libtorch")
+    throw UsageError(predicted_path +
+                     " is the trace of an executed run, not a prediction; give PREDICTED MEASURED, in "
+                     "this order");
+  std::optional<KinetoTrace> measured;
+  {
+    ProgressLine progress(err, "reading " + path, is_terminal(err));
+    measured = read_kineto(path, [&](double share) { progress.report(share); });
+  }
+  if (measured->has_rank && measured->world != predicted.ranks)
+    err << fmt::format("note: the profiler's trace is of {}, the prediction of {}\n", counted(measured->world, "rank"),
+                       predicted.ranks);
+  try {
+    const PhaseComparison comparison = compare_phases(predicted, *measured);
+    out << (options.has("json") ? phase_description().text(comparison) : report_text(comparison));
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(error.what());
+  }
+}
+
 }  // namespace
+
+std::vector<AnswerKeys> compare_answers() {
+  return {{"compare --json", comparison_description().keys()},
+          {"compare PREDICTED PROFILED --json", phase_description().keys()}};
+}
 
 int compare_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options(
       "compare PREDICTED MEASURED [options]",
       "Joins a predicted and a measured trace task by task. Prints the error of the step time and of every kind of\n"
-      "task, the five tasks with the largest difference, time lost to waiting.",
+      "task, the five tasks with the largest difference, time lost to waiting. Or sets a trace of PyTorch's profiler\n"
+      "beside a prediction, phase by phase.",
       "slipway compare predicted.json tiny-llama-cpu.run/trace.json");
   options.positional("pair of traces, predicted and measured (Chrome JSON)", 2, 2)
       .json_keys(compare_answers())
@@ -90,8 +127,17 @@ int compare_command(const std::vector<std::string>& args, std::ostream& out, std
           "If the run's batch grew, the steps with the prediction's tasks count.\n"
           "Tasks in only one trace are listed. Memory: the predicted timeline's peak of each rank against the "
           "most\n"
-          "that its tensors took in the counted steps, by LibTorch's allocator.");
+          "that its tensors took in the counted steps, by LibTorch's allocator.\n"
+          "\n"
+          "MEASURED may be a trace of PyTorch's profiler (JSON or .json.gz) of one rank. Then a step's time is "
+          "compared\n"
+          "by phase: forward, backward, optimizer, exposed messages of each axis, idle. An axis is read from the name\n"
+          "of the process group (mesh_tp, DATA_PARALLEL_GROUP).");
   if (!options.parse(args, out)) return status_done;
+  if (const std::string& path = options.arguments()[1]; unreadable(path).empty() && may_be_kineto(path)) {
+    compare_with_profiler(options, out, err);
+    return status_done;
+  }
   check_report(options, options.arguments());
   const Trace predicted = trace_from(options.arguments()[0]);
   Trace measured = trace_from(options.arguments()[1]);

@@ -263,8 +263,6 @@ const Description<Comparison>& comparison_description() {
   return description;
 }
 
-std::vector<AnswerKeys> compare_answers() { return {{"compare --json", comparison_description().keys()}}; }
-
 namespace {
 
 std::string kinds_text(const std::vector<KindComparison>& kinds) {

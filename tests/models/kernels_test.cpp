@@ -107,5 +107,19 @@ TEST(KernelFit, RefusesTooFewShapes) {
   EXPECT_THROW(fit_kernel(table), std::invalid_argument);
 }
 
+// One shape says one thing. The kernel of a GPU of this kind is known, and moves so far that the shape has its time.
+TEST(KernelFit, OneShapeMovesAKernelThatIsKnown) {
+  KernelTable table = products_made_by({.share = 0.5, .area = 1e4, .memory = 0.5, .launch = 5e-6, .cast = 0});
+  table.rows.resize(1);
+  table.around = KernelValues{0.7, 1e4, 0.5, 5e-6, 0};
+  const KernelFit fit = fit_kernel(table);
+  EXPECT_NEAR(seconds_of(table, fit.values, table.rows.front()) / table.rows.front().seconds, 1, 0.02);
+  EXPECT_NEAR(fit.predicted_s.front(), seconds_of(table, *table.around, table.rows.front()),
+              1e-6 * fit.predicted_s.front())
+      << "left out, it is predicted by what was known";
+  table.rows.clear();
+  EXPECT_THROW(fit_kernel(table), std::invalid_argument);
+}
+
 }  // namespace
 }  // namespace slipway::test

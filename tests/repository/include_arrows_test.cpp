@@ -23,10 +23,10 @@ const std::map<std::string, std::vector<std::string>> rooms = {
     {"schedules", {"step", "rules", "catalogue", "graph", "lower", "time", "memory", "bound", "draw", "check", "bundle", "fill"}},
     {"sim", {}},
     {"exec", {"run", "process", "files", "lanes", "transport", "operators", "rank"}},
-    {"scenarios",
-     {"files", "language", "answers", "step",    "tables",   "basis",     "command_line", "report",  "list",
-      "shell", "demo",     "show",    "goodput", "simulate", "compare",   "memory",       "growth",  "import",
-      "plan",  "explain",  "execute", "lower",   "kernels",  "calibrate", "study",        "validate"}},
+    {"scenarios", {"files",   "language", "answers", "step",    "tables",    "basis",   "command_line",
+                   "report",  "list",     "shell",   "demo",    "show",      "goodput", "simulate",
+                   "kineto",  "compare",  "memory",  "growth",  "import",    "plan",    "explain",
+                   "execute", "lower",    "export",  "kernels", "calibrate", "study",   "validate"}},
 };
 
 // Rooms of other folders that a folder may include; with a room's name, what that room may include.
@@ -80,6 +80,8 @@ const std::map<std::string, Library> libraries = {
     {"yaml-cpp", {std::regex("yaml-cpp/.*"), {"scenarios"}}},
     {"nlohmann-json", {std::regex("nlohmann/.*"), {"scenarios"}}},
     {"toml++", {std::regex("toml\\+\\+/.*"), {"scenarios/import/toml_arguments.cpp"}}},
+    {"zlib", {std::regex("zlib\\.h"), {"scenarios/kineto/gzip_file.cpp"}}},
+    {"protobuf", {std::regex("google/protobuf/.*|et_def\\.pb\\.h"), {"scenarios/export/execution_trace.cpp"}}},
     {"fmt", {std::regex("fmt/.*"), {"scenarios", "sim"}}},
 };
 

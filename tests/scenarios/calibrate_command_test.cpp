@@ -344,7 +344,7 @@ TEST_F(CalibrateCommand, MistakesAreUsageErrorsThatSayWhatToDo) {
     return err_.str();
   };
   EXPECT_THAT(mistake({"--measure"}), HasSubstr("give -o FILE"));
-  EXPECT_THAT(mistake({"-o", profile()}), HasSubstr("give --measure, --measured FILE or --trace FILE"));
+  EXPECT_THAT(mistake({"-o", profile()}), HasSubstr("give --measure, --measured FILE, --trace FILE or --kineto FILE"));
   EXPECT_THAT(mistake({"--measured", "/no/such/file", "-o", profile()}), HasSubstr("cannot read /no/such/file"));
   EXPECT_THAT(mistake({"--measure", "--rank-program", "/no/such/program", "-o", profile()}),
               HasSubstr("there is no /no/such/program"));
