@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "exec/files/checkpoint_file.h"
+#include "exec/run/checkpoint_file.h"
 
 namespace slipway::exec {
 namespace {

@@ -20,7 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "exec/files/checkpoint_file.h"
+#include "exec/run/checkpoint_file.h"
 #include "exec/operators/linear.h"
 #include "exec/rank/buckets.h"
 #include "schedules/graph/bubble_work.h"

@@ -26,7 +26,7 @@ const std::map<std::string, std::vector<std::string>> rooms = {
     {"scenarios",
      {"files", "language", "answers", "step",    "tables",   "basis",     "command_line", "report",  "list",
       "shell", "demo",     "show",    "goodput", "simulate", "compare",   "memory",       "growth",  "import",
-      "plan",  "explain",  "execute", "lower",   "kernels",  "calibrate", "study",        "validate"}},
+      "plan",  "explain",  "weights", "execute", "lower",   "kernels",  "calibrate", "study",        "validate"}},
 };
 
 // Rooms of other folders that a folder may include; with a room's name, what that room may include.

@@ -35,7 +35,7 @@ TEST(SpelledOnce, NamesOfTheFilesOfARun) {
   expect_only_in(
       "exec/run/run_files",
       std::regex(
-          "\"/(rank-|failure|run\\.slip|trace\\.json|losses\\.csv)\"|\"\\.(records|losses|error|done)\"|rank_file\\("));
+          "\"/(rank-|failure|run\\.slip|run\\.weights|trace\\.json|losses\\.csv)\"|\"\\.(records|losses|error|done)\"|rank_file\\("));
 }
 
 }  // namespace
