@@ -11,8 +11,8 @@
 
 #include "exec/run/checksum.h"
 #include "scenarios/files/files.h"
+#include "scenarios/language/keys.h"
 #include "scenarios/language/load_model.h"
-#include "scenarios/language/load_scenario.h"
 #include "scenarios/language/settings.h"
 #include "scenarios/language/usage_error.h"
 #include "scenarios/weights/hugging_face_names.h"
@@ -32,7 +32,10 @@ Model model_in(const std::string& config, std::int64_t sequence) {
   std::optional<Value> document = parse_document(text, config, defects);
   std::optional<Model> model;
   if (document && defects.empty()) {
-    Settings settings(std::move(*document), scenario_keys(), defects);
+    std::vector<Key> keys;  // a scenario needs more
+    for (const Key& key : scenario_keys())
+      if (key.path == "model" || key.path.starts_with("model.")) keys.push_back(key);
+    Settings settings(std::move(*document), keys, defects);
     model = load_model(settings, "");
   }
   if (model && defects.empty()) return *model;

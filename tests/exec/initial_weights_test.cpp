@@ -98,7 +98,7 @@ TEST(InitialWeights, OfAPartOutsideItsFileAreRefused) {
   WeightFiles weights{"/weights", {{"model.safetensors", 100, 10, 0}}, {{"head.weight", Dtype::float32, 5, 4, 0, 20}}};
   std::ofstream(list) << to_text(weights);
   EXPECT_EQ(read_weight_files(list).parts.size(), 1u);
-  for (const WeightPart part :
+  for (const WeightPart& part :
        {WeightPart{"head.weight", Dtype::float32, 5, 4, 0, 21}, WeightPart{"head.weight", Dtype::float32, 5, 4, 1, 20},
         WeightPart{"head.weight", Dtype::float32, 1ll << 62, 1ll << 62, 0, 20},
         WeightPart{"head.weight", Dtype::float32, -5, 4, 0, 20}}) {

@@ -24,9 +24,9 @@ const std::map<std::string, std::vector<std::string>> rooms = {
     {"sim", {}},
     {"exec", {"run", "process", "files", "lanes", "transport", "operators", "rank"}},
     {"scenarios",
-     {"files", "language", "answers", "step",    "tables",   "basis",     "command_line", "report",  "list",
-      "shell", "demo",     "show",    "goodput", "simulate", "compare",   "memory",       "growth",  "import",
-      "plan",  "explain",  "weights", "execute", "lower",   "kernels",  "calibrate", "study",        "validate"}},
+     {"files", "language", "answers", "step",    "tables",   "basis",   "command_line", "report", "list",
+      "shell", "demo",     "show",    "goodput", "simulate", "compare", "memory",       "growth", "import",
+      "plan",  "explain",  "weights", "execute", "lower",    "kernels", "calibrate",    "study",  "validate"}},
 };
 
 // Rooms of other folders that a folder may include; with a room's name, what that room may include.

@@ -26,9 +26,11 @@ class Weights : public ExecutingTest {
   // A scenario of the saved model; with a learning rate of 0, training changes nothing.
   std::string scenario_of(const std::string& saved) const {
     const std::string file = path(saved + ".yaml");
+    std::string machine = text_of(SLIPWAY_SOURCE_DIR "/scenarios/examples/machines/cpu-test.yaml");
+    machine.replace(machine.find("{float64: "), 1, "{bfloat16: 40 GFLOP/s, ");
+    std::ofstream(path("machine.yaml")) << machine;
     std::ofstream(file) << "model: {config: " << folder_of(saved) << "/config.json, sequence: 12}\n"
-                        << "cluster: {machine: " SLIPWAY_SOURCE_DIR "/scenarios/examples/machines/cpu-test.yaml, "
-                        << "gpus_per_node: 4}\n"
+                        << "cluster: {machine: machine.yaml, gpus_per_node: 4}\n"
                         << "schedule: {name: 1f1b, micro_batch: 2, global_batch: 8, kernels: flash2}\n"
                         << "run: {steps: 2, seed: 1, lr: 0, dtype: float32, data: " SLIPWAY_SOURCE_DIR
                         << "/scenarios/data/us-founding-documents.txt}\n";
