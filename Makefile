@@ -39,16 +39,13 @@ test: torchtitan configure  ## build and run every test, and name those that cou
 	@ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure --no-tests=error --output-junit tests/ctest.xml; \
 	  status=$$?; python3 tests/not_run.py $(BUILD); exit $$status
 
-pictures: all  ## draw the pictures of the README again: docs/pictures/ (chromium and chromium-driver for one of them)
+pictures: all  ## draw the pictures of the README again: docs/pictures/ (one needs chromium and chromium-driver)
 	@$(STEP) "Pictures" python3 tests/docs/pictures.py $(BUILD) docs/pictures
 
 format: packages  ## write every .h and .cpp as clang-format 14 does
 	@$(STEP) "Formatting" setup/format.sh
 
-check-pictures: all  ## draw the pictures of the README again: docs/pictures/ (chromium and chromium-driver for one of them)
-	@$(STEP) "Pictures" python3 tests/docs/pictures.py $(BUILD) docs/pictures
-
-format: packages  ## print what clang-format 14 would change (a test of make test, too)
+check-format: packages  ## print what clang-format 14 would change (a test of make test, too)
 	@$(STEP) "Checking the format" setup/format.sh --check
 
 bench: configure  ## build and run the benchmarks
