@@ -85,6 +85,21 @@ TEST_F(Weights, ComeOutOfAnyLayoutAsTheyWentIn) {
   }
 }
 
+TEST_F(Weights, AreListedForRanksOfOtherLaunchers) {
+  const std::string bundle = path("run.slip");
+  const Answer answer = slipway_with({"lower", scenario_of("llama"), "-o", bundle, "--weights", folder_of("llama")});
+  ASSERT_EQ(answer.status, 0) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr(bundle + ".weights: where each weight is in " + folder_of("llama")));
+  EXPECT_EQ(to_text(read_weight_files(bundle + ".weights")),
+            to_text(weights_in("--weights", folder_of("llama"), saved_models().front().model())));
+}
+
+TEST_F(Weights, AreNamedInTheJson) {
+  const Answer answer = executed("llama", "run", {"--json", "--set", "cluster.gpus_per_node=1"});
+  ASSERT_EQ(answer.status, 0) << answer.err;
+  EXPECT_EQ(json::parse(answer.out)["weights"], path("run.weights"));
+}
+
 // Other constants than those of a new config stay: it is the one that was read.
 TEST_F(Weights, AreSavedWithTheConfigThatWasRead) {
   ASSERT_EQ(executed("llama", "run", {"--weights", folder_of("llama"), "--set", "cluster.gpus_per_node=1"}).status, 0);
