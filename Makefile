@@ -9,7 +9,7 @@ TORCH = $(if $(SLIPWAY_TORCH),-DSLIPWAY_TORCH="$(SLIPWAY_TORCH)")
 # The packages of tests, where a goal needs them.
 PACKAGES = $(if $(filter test bench format check-format,$(MAKECMDGOALS)),test,$(if $(filter package check-package,$(MAKECMDGOALS)),package))
 
-.PHONY: all setup packages torchtitan configure demo test format check-format bench gpu-program test-gpu gpu-kit package rank-package check-package clean help
+.PHONY: all setup packages torchtitan configure demo test pictures format check-format bench gpu-program test-gpu gpu-kit package rank-package check-package clean help
 
 all: configure  ## what make alone does: install what is missing, build build/slipway and build/slipway-rank
 	@$(STEP) "Building $(BUILD)/slipway and $(BUILD)/slipway-rank" \
@@ -38,6 +38,9 @@ test: torchtitan configure  ## build and run every test, and name those that cou
 	@rm -f $(BUILD)/tests/ctest.xml
 	@ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure --no-tests=error --output-junit tests/ctest.xml; \
 	  status=$$?; python3 tests/not_run.py $(BUILD); exit $$status
+
+pictures: all  ## draw the pictures of the README again: docs/pictures/ (one needs chromium and chromium-driver)
+	@$(STEP) "Pictures" python3 tests/docs/pictures.py $(BUILD) docs/pictures
 
 format: packages  ## write every .h and .cpp as clang-format 14 does
 	@$(STEP) "Formatting" setup/format.sh

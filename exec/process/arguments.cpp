@@ -20,6 +20,9 @@ const char* const usage =
     "one\n"
     "      --data FILE                   the training's text or tokens, if not at the bundle's path\n"
     "      --evaluation-data FILE        the same for the held-out text or tokens\n"
+    "      --weights FILE                start from the weights that this list names (`slipway lower --weights "
+    "writes it);\n"
+    "                                    a resumed training goes on with its own\n"
     "      --ranks-per-process K         this process runs K ranks, which share its device: of N processes, number p\n"
     "                                    has ranks p*K to p*K+K-1; one process and one GPU try any layout (1)\n"
     "      --cuda-graphs                 after two steps a segment (operators between two messages) is recorded and "
@@ -81,6 +84,8 @@ void take_option(Arguments& result, const std::string& option, const std::string
     result.data = value;
   } else if (option == "--evaluation-data") {
     result.evaluation_data = value;
+  } else if (option == "--weights") {
+    result.weights = value;
   } else if (option == "--ranks-per-process") {
     result.ranks_per_process = number<int>(option, value, 1);
   } else if (option == "--threads") {

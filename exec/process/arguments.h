@@ -19,6 +19,7 @@ struct Arguments {
   int threads = 1;               // of one operator
   std::string data;              // run: instead of the bundle's; empty: the bundle's
   std::string evaluation_data;   // run: likewise
+  std::string weights;           // run: list of the weights to start from (exec/run/weight_files.h); empty: drawn
   int ranks_per_process = 1;     // run: ranks that share this process and its device
   bool cuda_graphs = false;      // run: segments are recorded and replayed
   double connect_seconds = 0;    // time to wait for the other ranks at the start; 0: connect_seconds_for

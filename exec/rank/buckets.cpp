@@ -314,12 +314,12 @@ void Buckets::save(ShardWriter& out) const {
   }
 }
 
-void Buckets::load(const CheckpointReader& checkpoint) {
+void Buckets::load(const std::function<ParameterState(const Parameter&)>& whole) {
   at::NoGradGuard no_grad;
   for (auto& [key, mine] : buckets_) {
     for (ShardedParameter& parameter : mine.parameters.parameters) {
       const ParameterState shard =
-          shard_of(whole_parameter(checkpoint, parameter.meta), parameter.meta, {parameter.pieces, parameter.across});
+          shard_of(whole(parameter.meta), parameter.meta, {parameter.pieces, parameter.across});
       if (has_memory(mine.parameters.weights))  // under ZeRO 3 they are gathered from the slices
         mine.parameters.weights.narrow(0, parameter.offset, parameter.elements).copy_(shard.master);
       const FlatRange range = range_within(parameter, mine.begin, mine.end);

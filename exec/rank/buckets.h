@@ -20,6 +20,7 @@
 #include <c10/core/Device.h>
 
 #include <compare>
+#include <functional>
 #include <map>
 #include <optional>
 #include <ostream>
@@ -81,7 +82,8 @@ class Buckets {
   // Saves masters and moments that no other rank saves: replicas beyond the first, and tensor ranks of replicated
   // tensors, save nothing.
   void save(ShardWriter& out) const;
-  void load(const CheckpointReader& checkpoint);
+  // Takes this rank's shards of what `whole` returns for each of its parameters.
+  void load(const std::function<ParameterState(const Parameter&)>& whole);
 
  private:
   // This rank among those that hold the same parameters and, with ZeRO, divide them.

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "exec/files/checkpoint_file.h"
+#include "exec/run/checkpoint_file.h"
 
 namespace slipway::exec {
 namespace {

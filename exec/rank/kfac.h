@@ -20,9 +20,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "exec/files/checkpoint_file.h"
 #include "exec/operators/linear.h"
 #include "exec/rank/buckets.h"
+#include "exec/run/checkpoint_file.h"
 #include "schedules/graph/bubble_work.h"
 #include "schedules/bundle/bundle.h"
 

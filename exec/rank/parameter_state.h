@@ -3,8 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "exec/files/checkpoint_file.h"
 #include "exec/operators/parameters.h"
+#include "exec/run/checkpoint_file.h"
 #include "models/model/parameters.h"
 
 namespace slipway::exec {
@@ -15,9 +15,8 @@ struct ParameterState {
   std::int64_t updates = 0;
 };
 
-// Combines the parameter from all shards. Throws std::runtime_error when the checkpoint lacks it, has another shape of
-// it, or has parts of it missing or twice.
-ParameterState whole_parameter(const CheckpointReader& checkpoint, const Parameter& parameter);
+// The parameter, whole. Throws as whole_parameter.
+ParameterState state_of(const CheckpointReader& checkpoint, const Parameter& parameter);
 // Returns the shard, flat.
 ParameterState shard_of(const ParameterState& whole, const Parameter& parameter, const Shard& shard);
 

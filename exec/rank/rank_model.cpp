@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "exec/rank/batches.h"
+#include "exec/rank/initial_weights.h"
 #include "exec/rank/parameter_state.h"
 #include "exec/rank/rank_state.h"
 #include "exec/run/checkpoint_folder.h"
@@ -236,9 +237,14 @@ void RankModel::load(const CheckpointReader& checkpoint) {
       other_training(checkpoint.folder(), manifest, training_of(bundle.graph.step.model, bundle.run));
   if (!other.empty()) throw std::runtime_error(other);
   refuse_other_parameters(checkpoint, bundle.graph.step.model);
-  state_->buckets.load(checkpoint);
+  state_->buckets.load([&](const Parameter& parameter) { return state_of(checkpoint, parameter); });
   if (state_->kfac) state_->kfac->load(checkpoint);
   state_->entered = {manifest.step, manifest.samples};
+}
+
+void RankModel::load(const WeightFiles& weights) {
+  check_weight_files(weights);
+  state_->buckets.load([&](const Parameter& parameter) { return initial_state(weights, parameter); });
 }
 
 void RankModel::dump_gradients_of_step(int step, const std::string& directory) {

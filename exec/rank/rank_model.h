@@ -14,8 +14,9 @@
 #include <optional>
 #include <string>
 
-#include "exec/files/checkpoint_file.h"
+#include "exec/run/checkpoint_file.h"
 #include "exec/run/progress.h"
+#include "exec/run/weight_files.h"
 #include "models/training/batch_rules.h"
 #include "schedules/bundle/bundle.h"
 
@@ -84,6 +85,8 @@ class RankModel {
   void save(ShardWriter& out) const;
   // Called before step 0, which then follows the checkpoint. Throws std::runtime_error with what does not fit.
   void load(const CheckpointReader& checkpoint);
+  // The same for a training that begins with these weights. Throws as exec/rank/initial_weights.h.
+  void load(const WeightFiles& weights);
 
  private:
   struct Training;

@@ -123,7 +123,10 @@ BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& argument
       lanes_(
           programs_.all, rank_, [this](int done) { return next_steps(done); }, hooks()) {
   replay_segments();
-  if (resumed_) model_.load(*resumed_);
+  if (resumed_)
+    model_.load(*resumed_);
+  else if (!arguments.weights.empty())
+    model_.load(read_weight_files(arguments.weights));
   resumed_.reset();
   const auto& processes = seat.processes();
   for (int other = 0; other < seat.environment().world; ++other)

@@ -15,6 +15,9 @@ std::string rank_file(const std::string& folder, int rank, const std::string& su
 // The bundle; ranks that joined a run each have their own.
 inline std::string bundle_path(const std::string& folder) { return folder + "/run.slip"; }
 inline std::string bundle_path(const std::string& folder, int rank) { return rank_file(folder, rank, "slip"); }
+// The list of the weights that the run starts from (exec/run/weight_files.h), likewise.
+inline std::string weights_path(const std::string& folder) { return folder + "/run.weights"; }
+inline std::string weights_path(const std::string& folder, int rank) { return rank_file(folder, rank, "weights"); }
 // The records of rank r, one per line (models/trace/trace.h).
 inline std::string records_path(const std::string& folder, int rank) { return rank_file(folder, rank, "records"); }
 // Lines "step samples loss learning-rate [batch [norm-squared variance]]" for all ranks together; rank 0 writes them.

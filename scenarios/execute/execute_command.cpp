@@ -52,6 +52,15 @@ std::string write_bundle_to(const std::string& path, const ExecuteRequest& reque
   return path;
 }
 
+// Returns `path`, which gets the list of the weights that the run starts from, if it does.
+std::string write_weight_files_to(const std::string& path, const ExecuteRequest& request) {
+  if (!request.weights.starts_from_files()) return path;
+  OutputFile file(path);
+  file.stream() << to_text(request.weights.files);
+  file.commit();
+  return path;
+}
+
 // If ranks first_rank to last_rank did not finish: prints why, and what is left of them.
 int report_failure(const ExecuteRequest& request, const LaunchResult& result, const std::string& cause, int first_rank,
                    int last_rank, SetAside& earlier) {
@@ -109,10 +118,11 @@ int start_and_merge(const ExecuteRequest& request, const std::string& program) {
   SetAside earlier(request.folder, 0, ranks - 1, goes_on_from(request));
   print_abandoned(earlier, request.err);
   const std::string bundle = write_bundle_to(bundle_path(request.folder), request);
+  const std::string initial = write_weight_files_to(weights_path(request.folder), request);
   std::string cause;
-  const LaunchResult result =
-      launch(local_ranks(program, request.arguments(bundle), ranks, request.ranks_per_process(), request.folder),
-             passing_output_of(request, earlier, cause));
+  const LaunchResult result = launch(
+      local_ranks(program, request.arguments(bundle, initial), ranks, request.ranks_per_process(), request.folder),
+      passing_output_of(request, earlier, cause));
   if (result.first_failure)
     remove_partial_checkpoints(request.folder);  // frees space for losses.csv, because the disk may be full of them
   const int status = report_failure(request, result, cause, 0, ranks - 1, earlier);
@@ -126,7 +136,8 @@ int join_and_merge(const ExecuteRequest& request, const std::string& program, co
   SetAside earlier(request.folder, first, last, goes_on_from(request));
   print_abandoned(earlier, request.err);
   const std::string bundle = write_bundle_to(bundle_path(request.folder, first), request);
-  std::vector<std::string> command = request.arguments(bundle);
+  const std::string initial = write_weight_files_to(weights_path(request.folder, first), request);
+  std::vector<std::string> command = request.arguments(bundle, initial);
   command.insert(command.begin(), program);
   for (const std::string& word : sharing_arguments(each)) command.push_back(word);
   std::string cause;
@@ -188,8 +199,20 @@ void print_beginning(const ExecuteRequest& request, const std::string& program, 
          << (request.larger.empty() ? "" : fmt::format(" of batch {}", prepared.graph.step.global_batch)) << '\n';
   if (is_complete)
     talk << "its " << counted(run.steps, "step") << " are done; makes the trace from the ranks' records\n";
+  if (request.weights.starts_from_files()) talk << "weights: " << request.weights.from << '\n';
+  if (request.resumes() && !request.weights.from.empty())
+    talk << "note: no weights of " << request.weights.from << " are read: the training goes on with its own\n";
   if (request.resumes()) talk << "from step " << request.from.done << ": " << request.from.checkpoint << '\n';
   talk << std::flush;
+}
+
+// For a complete training whose weights are asked for.
+int only_write_weights(const CommandOptions& options, const Scenario& scenario, const std::string& checkpoint,
+                       std::ostream& out, std::ostream& err) {
+  const RunWeights weights = run_weights(options, scenario, true);
+  write_run_weights(weights, scenario, checkpoint, err);
+  out << "its " << counted(scenario.run.steps, "step") << " are done; weights: " << weights.to << '\n';
+  return status_done;
 }
 
 }  // namespace
@@ -209,8 +232,12 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   const std::optional<int> unmerged = options.text("resume") == "latest" && !joined
                                           ? unmerged_from(folder, rank_count(scenario.step.layout), scenario.run.steps)
                                           : std::nullopt;
+  if (const auto complete = complete_checkpoint(options, folder, scenario); complete && !unmerged)
+    return only_write_weights(options, scenario, *complete, out, err);
   const Resumption from = unmerged ? Resumption{"", *unmerged, 0, 0, true}
                                    : resumption_of(options.text("resume"), folder, scenario, options.has("overwrite"));
+  const RunWeights weights = run_weights(options, scenario, unmerged || !from.checkpoint.empty());
+  save_last_step(weights, scenario);
   if (!unmerged) refuse_warmup_beyond_end(scenario, from);
   refuse_shrinking_growth(scenario, from);
   check_output_folder("--out", folder);
@@ -232,6 +259,7 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
                          options.text("trace").value_or(trace_path(folder)),
                          options.text("report"),
                          from,
+                         weights,
                          {},
                          options.has("json"),
                          options.has("cuda-graphs"),

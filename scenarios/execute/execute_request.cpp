@@ -6,6 +6,7 @@
 #include <ostream>
 #include <stdexcept>
 
+#include "exec/run/checkpoint_folder.h"
 #include "exec/run/run_files.h"
 #include "scenarios/answers/terminal_timeline.h"
 #include "scenarios/command_line/command.h"
@@ -40,6 +41,11 @@ constexpr const char* how_it_runs =
     "run.optimizer.lr_decay_samples for that; otherwise it decays to the end of the training by this\n"
     "start's run.steps.\n"
     "\n"
+    "--weights and --save-weights read and write what transformers saves of dense Llama, Qwen2 and Qwen3\n"
+    "models. The layout does not matter. Saved weights have run.dtype and are those of the checkpoint of\n"
+    "the last step, which is made also without run.checkpoint_steps. With --resume, a training goes on\n"
+    "with its own weights; of a complete one, --resume latest --save-weights DIR writes the weights.\n"
+    "\n"
     "If a complete training was interrupted (or the disk was full) while its trace was made, --resume\n"
     "latest makes the trace and prints the answer, without training again.\n"
     "\n"
@@ -70,6 +76,8 @@ CommandOptions execute_options() {
       .value("trace", "FILE", "write the trace there instead of DIR/trace.json")
       .value("report", "FILE", report_meaning)
       .value("resume", "WHAT", "resume from a checkpoint: latest (of --out), a run's folder, or a checkpoint's")
+      .value("weights", "DIR", "start from Hugging Face safetensors: config.json and model.safetensors, or shards")
+      .value("save-weights", "DIR", "write the weights after the last step there, in the same form")
       .flag("confirm", "simulate first, and print the prediction's error per kind of task at the end")
       .flag("cuda-graphs", "record segments and replay them as CUDA graphs; needs slipway-rank-cuda as SLIPWAY_RANK")
       .json_keys(execute_answers())
@@ -144,9 +152,13 @@ std::string drawn_steps(const Execution& run) {
 int merge_and_report(const ExecuteRequest& request) {
   const PreparedStep& prepared = request.prepared;
   write_losses_csv(request.folder);  // first: it is short, and marks a run here if the rest is interrupted
+  // Before the trace: a run without one is merged again by --resume latest, and so are these.
+  write_run_weights(request.weights, prepared.scenario, checkpoint_path(request.folder, prepared.scenario.run.steps),
+                    request.err);
   MergedRun merged = merged_with_progress(request);
   for (const std::string& note : merged.notes) request.err << "note: " << note << '\n';
   Execution run{std::move(merged.trace), {}, request.trace_path, request.folder};
+  run.weights_path = request.weights.to;
   run.trace.scenario = prepared.scenario.name;
   run.trace.summary = prepared.scenario.resolved;
   run.trace.window = prepared.graph.window;
@@ -166,7 +178,8 @@ int merge_and_report(const ExecuteRequest& request) {
   request.out << '\n'
               << report_text(prepared, run) << drawn_steps(run) << ":\n"
               << draw(picture_of(run.trace, prepared.graph.step.layout, run.times.last), terminal_width())
-              << "\ntrace: " << request.trace_path << ", losses: " << losses_csv_path(request.folder) << '\n';
+              << "\ntrace: " << request.trace_path << ", losses: " << losses_csv_path(request.folder)
+              << (request.weights.to.empty() ? "" : ", weights: " + request.weights.to) << '\n';
   if (comparison)
     request.out << "\nPredicted before the run, and measured"
                 << (run.batches.empty() ? "" : fmt::format(" (batch {})", longest_of(run.batches).batch)) << ":\n"

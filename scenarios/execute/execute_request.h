@@ -9,6 +9,7 @@
 #include "models/trace/trace.h"
 #include "scenarios/command_line/options.h"
 #include "scenarios/execute/resumption.h"
+#include "scenarios/execute/run_weights.h"
 #include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {
@@ -25,14 +26,16 @@ struct ExecuteRequest {
   std::string folder, trace_path;
   std::optional<std::string> report_path;
   Resumption from;
+  const RunWeights& weights;
   std::vector<Trace> predicted;  // with --confirm, one per step program
   bool json = false, cuda_graphs = false;
   std::ostream &out, &err;
   bool resumes() const { return !from.checkpoint.empty(); }
   int ranks_per_process() const { return prepared.scenario.cluster.ranks_per_gpu; }
-  // The arguments of a rank program.
-  std::vector<std::string> arguments(const std::string& bundle) const {
+  // The arguments of a rank program. `initial`: the list of the weights that the run starts from, if it does.
+  std::vector<std::string> arguments(const std::string& bundle, const std::string& initial) const {
     std::vector<std::string> words{bundle, "--out", folder};
+    if (weights.starts_from_files()) words.insert(words.end(), {"--weights", initial});
     if (resumes()) words.insert(words.end(), {"--resume", from.checkpoint});
     if (cuda_graphs) words.emplace_back("--cuda-graphs");
     return words;

@@ -285,6 +285,9 @@ const Description<Answer>& description() {
                [](const Answer& a) { return a.run.trace.records.size(); })
           .key("trace", "path", "Chrome/Perfetto trace that was written", of(run_in, &Execution::trace_path))
           .key("folder", "path", "folder with bundle, records and losses of the run", of(run_in, &Execution::folder))
+          .key("weights", "path", "folder with the weights that were saved; present with --save-weights",
+               of(run_in, &Execution::weights_path))
+          .when([](const Answer& a) { return !a.run.weights_path.empty(); })
           .object(
               "confirmation", "of --confirm: the keys of compare, prediction against this run; present with it",
               [](const Answer& a) { return a.comparison; }, comparison_description())

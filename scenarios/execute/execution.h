@@ -30,6 +30,7 @@ struct Execution {
   Trace trace;
   StepTimes times;
   std::string trace_path, folder;
+  std::string weights_path = {};                         // saved weights; empty: none
   std::vector<BatchMeasured> batches = {};               // set if the batch grew
   std::map<std::int64_t, double> predicted_step_s = {};  // by batch, with --confirm
 };

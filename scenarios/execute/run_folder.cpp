@@ -130,12 +130,12 @@ SetAside::~SetAside() {
 void SetAside::take_files() {
   std::vector<std::string> kept, messages;  // files of the run, and messages about its failure
   for (int rank = first_rank_; rank <= last_rank_; ++rank) {
-    kept.insert(kept.end(), {bundle_path(folder_, rank), records_path(folder_, rank)});
+    kept.insert(kept.end(), {bundle_path(folder_, rank), weights_path(folder_, rank), records_path(folder_, rank)});
     messages.insert(messages.end(), {error_path(folder_, rank), done_path(folder_, rank)});
   }
   if (first_rank_ == 0) {
-    kept.insert(kept.end(),
-                {bundle_path(folder_), losses_path(folder_), trace_path(folder_), losses_csv_path(folder_)});
+    kept.insert(kept.end(), {bundle_path(folder_), weights_path(folder_), losses_path(folder_), trace_path(folder_),
+                             losses_csv_path(folder_)});
     if (!goes_on_) kept.push_back(checkpoints_path(folder_));
     messages.push_back(verdict_path(folder_));
   }

@@ -1,5 +1,5 @@
 // The files of a checkpoint: complete or absent, and every damage is found.
-#include "exec/files/checkpoint_file.h"
+#include "exec/run/checkpoint_file.h"
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>

@@ -32,10 +32,9 @@ TEST(SpelledOnce, VariablesByWhichSrunAndMpirunNumberTheirRanks) {
 }
 
 TEST(SpelledOnce, NamesOfTheFilesOfARun) {
-  expect_only_in(
-      "exec/run/run_files",
-      std::regex(
-          "\"/(rank-|failure|run\\.slip|trace\\.json|losses\\.csv)\"|\"\\.(records|losses|error|done)\"|rank_file\\("));
+  expect_only_in("exec/run/run_files", std::regex("\"/"
+                                                  "(rank-|failure|run\\.slip|run\\.weights|trace\\.json|losses\\.csv)"
+                                                  "\"|\"\\.(records|losses|error|done)\"|rank_file\\("));
 }
 
 }  // namespace

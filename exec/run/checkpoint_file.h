@@ -11,9 +11,10 @@
 // rows of some experts. The entry has [from, to) of its elements in row-major order: all, or a ZeRO
 // slice. So shards of any layout combine to whole parameters, which can be cut anew. A matrix is further optimizer
 // state, whole, from the one rank that has it (K-FAC's inverses, exec/rank/kfac.h).
-// Plain C++. Guarded by tests/exec/checkpoint_file_test.cpp.
+// Plain C++, because `slipway execute` reads weights from it. Guarded by tests/exec/checkpoint_file_test.cpp.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -103,6 +104,17 @@ class CheckpointReader {
   std::map<std::string, std::vector<StoredEntry>> entries_;
   std::map<std::string, StoredMatrix> matrices_;
 };
+
+// A parameter with its optimizer state, combined from all shards: masters, first and second moments, each the whole
+// parameter row by row.
+struct WholeParameter {
+  Dtype dtype = Dtype::float32;
+  std::int64_t updates = 0;
+  std::array<std::string, 3> parts;
+};
+// Throws std::runtime_error when the checkpoint lacks the parameter, has another shape of it, or has parts of it
+// missing or twice.
+WholeParameter whole_parameter(const CheckpointReader& checkpoint, const Parameter& parameter);
 
 // Writes `text` and syncs it to the disk. Throws as ShardWriter does.
 void write_durably(const std::string& path, std::string_view text);
