@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "scenarios/step/bubble_work.h"
+
 namespace slipway::scenarios {
 namespace {
 
@@ -103,6 +105,8 @@ std::vector<Rate> rates_of(const Scenario& scenario) {
   } else {
     add("measured blocks", "blocks", "gemm", [](Moved& m, double s) { stretch(m, {blocks}, s); });
   }
+  if (has_bubble_work(scenario))
+    add("bubble work", "bubble_work", "gemm", [](Moved& m, double s) { stretch(m, {bubble_work}, s); });
   add("launches by the host", "launches", "host_kernel",
       [](Moved& m, double s) { each_machine(m, [&](Machine& of) { speed_up_launches(of, s); }); });
   if (has_fabric(cluster, Fabric::Scope::node)) {
