@@ -127,6 +127,11 @@ std::vector<Rate> rates_of(const Scenario& scenario) {
     add("work once per step", "fixed", "fixed", [](Moved& m, double s) { stretch(m, {fixed}, s); });
     add("all of the machine", "whole", "whole", speed_up_all);
     rates.back().of_all = true;
+  } else {
+    add("all compute", "compute", "whole", [](Moved& m, double s) {
+      stretch(m, {products, expert_products, attention, element_wise, head, blocks, optimizer, host}, s);
+    });
+    rates.back().of_all = true;
   }
   return rates;
 }

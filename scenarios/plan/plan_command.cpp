@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "scenarios/answers/readable.h"
 #include "scenarios/answers/terminal_timeline.h"
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/options.h"

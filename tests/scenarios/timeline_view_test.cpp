@@ -231,7 +231,8 @@ SimulatedStep simulated_example(const std::vector<std::string>& overrides) {
 
 // A forward of a later stage needs what the transfer brings. Its lane may be what it waited for, and never anything else.
 TEST(TimelineView, ASimulatedTaskWaitedForWhatItsGraphSays) {
-  const SimulatedStep step = simulated_example({"layout.tensor=1", "layout.data=16", "schedule.global_batch=128"});
+  const SimulatedStep step = simulated_example(
+      {"layout.tensor=1", "layout.sequence_parallel=false", "layout.data=16", "schedule.global_batch=128"});
   const TimelineView view = view_of(step.prepared.graph, step.simulation.timeline);
   EXPECT_FALSE(view.causes_by_dates);
   const TaskSpan& last = span_called(view, 3, "3F0");

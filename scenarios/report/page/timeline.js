@@ -184,8 +184,9 @@ function makeTimeline(section, place) {
 
   // visit(left, right, share of the height, kind, critical, span or -1)
   function laneRectangles(lane, visit) {
+    // In quarters, so that most neighbours are as high as each other and drawn as one.
     const columns = pixelColumns(view.kinds.length, (pixel, share, kind, critical) =>
-      visit(pixel, pixel + 1, Math.max(share, 0.2), kind, critical, -1));
+      visit(pixel, pixel + 1, Math.ceil(share * 4) / 4, kind, critical, -1));
     const perPixel = (state.to - state.from) / (width - gutter);
     const drawn = lane.coarse && perPixel > 2 * lane.coarse.cell ? lane.coarse : lane;
     for (let i = firstAfter(drawn, state.from); i < drawn.count && drawn.start[i] < state.to; i++) {
@@ -229,7 +230,7 @@ function makeTimeline(section, place) {
     const begin = clip(x(0));
     box.add(palette.idle, 1, begin, y, clip(x(view.seconds)) - begin, lane.height);
     const columns = pixelColumns(1, (pixel, share) => {
-      const high = Math.round(lane.height * share);
+      const high = Math.round(lane.height * Math.round(share * 4) / 4);
       if (pixel >= gutter && high > 0) box.add(palette.exposed, 1, pixel, y + lane.height - high, 1, high);
     });
     for (let e = firstPart(lane.exposed, state.from); e < lane.exposed.length; e++) {
