@@ -96,28 +96,37 @@ MovedStep::MovedStep(const Scenario& scenario) {
 }
 
 double MovedStep::seconds(const Moved& moved) {
-  for (std::size_t attempt = 0;; ++attempt) {
+  for (std::size_t attempt = first_attempt_;; ++attempt) {
     if (attempt == prepared_.size())
       prepared_.push_back(with_patience(prepared_.front().scenario, 10 * patience_of(attempt)));
     const PreparedStep& step = prepared_[attempt];
-    if (const auto result = replayed(step, durations(step, moved)))
+    if (const auto result = replayed(step, durations(step, moved))) {
+      last_attempt_ = attempt;
       return step_time_of(step.graph, result->timeline, result->pointer());
+    }
   }
 }
 
 // Seconds are the longest of many paths, each a constant plus work / speed. So they are convex and made of straight parts in
 // 1 / speed, where a false position with halved ends (Illinois; Dowell and Jarratt 1971) needs few replays.
 std::optional<double> MovedStep::solve(const std::function<Moved(double speed)>& moved, double target_s) {
-  constexpr double far = 100, close = 2e-5;
+  constexpr double few_times = 3, far = 100, close = 2e-5;
   constexpr int most = 40;
-  double near = 1, end = target_s < seconds_ ? 1 / far : far;  // 1 / speed
+  if (target_s == seconds_) return 1;
+  const bool faster = target_s < seconds_;
+  double near = 1, end = faster ? 1 / few_times : few_times;  // 1 / speed
+  first_attempt_ = 0;
   double at_near = seconds_ - target_s, at_end = seconds(moved(1 / end)) - target_s;
-  if (at_near == 0) return 1;
+  if (at_near * at_end > 0) {
+    near = end, at_near = at_end;
+    end = faster ? 1 / far : far, at_end = seconds(moved(1 / end)) - target_s;
+  }
   if (at_near * at_end > 0) return std::nullopt;
   double middle = near;
   int side = 0;  // which end the last replay moved
   for (int i = 0; i < most; ++i) {
     middle = (near * at_end - end * at_near) / (at_end - at_near);
+    first_attempt_ = last_attempt_;  // dates that do not repeat at one speed hardly do at the next
     const double at = seconds(moved(1 / middle)) - target_s;
     if (std::abs(at) < close * target_s) break;
     if (at * at_near > 0) {
@@ -130,6 +139,7 @@ std::optional<double> MovedStep::solve(const std::function<Moved(double speed)>&
       side = -1;
     }
   }
+  first_attempt_ = 0;
   return 1 / middle;
 }
 

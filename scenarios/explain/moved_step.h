@@ -40,8 +40,9 @@ class MovedStep {
   PreparedStep with_patience(const Scenario& scenario, int patience);
   Durations durations(const PreparedStep& step, const Moved& moved) const;
   std::optional<double> solve(const std::function<Moved(double speed)>& moved, double target_s);
-  std::vector<PreparedStep> prepared_;    // with more and more micro-batches, the last one with all of them
-  std::optional<PreparedStep> unfilled_;  // with bubble work: the step without it
+  std::vector<PreparedStep> prepared_;                // with more and more micro-batches, the last one with all of them
+  std::optional<PreparedStep> unfilled_;              // with bubble work: the step without it
+  std::size_t first_attempt_ = 0, last_attempt_ = 0;  // in prepared_: where seconds() begins, and where it ended
   double seconds_ = 0;
   TimeParts path_, ranks_;
 };

@@ -18,7 +18,7 @@ import browser as browsers
 root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 settings = ["layout.pipeline=64", "layout.tensor=1", "layout.data=1", "schedule.micro_batch=1",
-            "schedule.global_batch=1650", "cluster.nodes=8"]
+            "schedule.global_batch=1650", "cluster.nodes=8", "layout.sequence_parallel=false"]
 
 frames = """
 const box = document.querySelector('.timeline'), {timeline} = box, {view} = timeline;

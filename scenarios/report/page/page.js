@@ -35,6 +35,7 @@ function makeTable(section, place) {
   });
   frame.append(table);
   place.append(frame);
+  if (frame.scrollWidth > frame.clientWidth) frame.classList.add('narrow');
 }
 
 const makers = {bar: makeBar, table: makeTable, plot: makePlot, timeline: makeTimeline};
