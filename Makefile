@@ -7,9 +7,9 @@ STEP := setup/step.sh
 GENERATOR = $(if $(wildcard $(BUILD)/CMakeCache.txt),,-G Ninja)
 TORCH = $(if $(SLIPWAY_TORCH),-DSLIPWAY_TORCH="$(SLIPWAY_TORCH)")
 # The packages of tests, where a goal needs them.
-PACKAGES = $(if $(filter test bench format check-format,$(MAKECMDGOALS)),test)
+PACKAGES = $(if $(filter test bench format check-format,$(MAKECMDGOALS)),test,$(if $(filter package check-package,$(MAKECMDGOALS)),package))
 
-.PHONY: all setup packages torchtitan configure demo test format check-format bench gpu-program test-gpu gpu-kit package clean help
+.PHONY: all setup packages torchtitan configure demo test format check-format bench gpu-program test-gpu gpu-kit package rank-package check-package clean help
 
 all: configure  ## what make alone does: install what is missing, build build/slipway and build/slipway-rank
 	@$(STEP) "Building $(BUILD)/slipway and $(BUILD)/slipway-rank" \
@@ -58,13 +58,21 @@ test-gpu: gpu-program  ## runs on this machine's GPU: layouts against one rank, 
 	@$(STEP) "Bundles and predictions" python3 tests/gpu/kit.py $(BUILD) $(BUILD)/gpu-kit
 	@python3 tests/gpu/run.py $(BUILD)/gpu-kit || [ $$? -eq 77 ]
 
-gpu-kit: package  ## the same as one tarball, for a GPU node that has PyTorch 2.11 and nothing else of ours
+gpu-kit: rank-package  ## the same as one tarball, for a GPU node that has PyTorch 2.11 and nothing else of ours
 	@$(STEP) "Bundles and predictions" python3 tests/gpu/kit.py $(BUILD) $(BUILD)/gpu-kit \
 	  --package $(BUILD)/slipway-rank-$$($(BUILD)/slipway-rank --version | cut -d' ' -f2)-x86_64.tar.gz
 	@tar -C $(BUILD) -czf $(BUILD)/gpu-kit.tar.gz gpu-kit && echo "$(BUILD)/gpu-kit.tar.gz: unpack it on a GPU node with PyTorch 2.11, python3 gpu-kit/run.py"
 
-package: gpu-program  ## one tarball with the rank program, for any x86-64 Linux node with PyTorch 2.11
-	@$(STEP) "Packing the rank program" env BUILD="$(BUILD)" setup/package.sh
+rank-package: gpu-program  ## one tarball with the rank program, for any x86-64 Linux node with PyTorch 2.11
+	@$(STEP) "Packing the rank program" env BUILD="$(BUILD)" setup/package.sh rank
+
+package: gpu-program  ## the same, and slipway with all its libraries as a tarball and as a wheel, for any x86-64 Linux
+	@$(STEP) "SimGrid without ns-3" env JOBS="$(JOBS)" setup/simgrid.sh "$(BUILD)/simgrid"
+	@$(STEP) "Packing" env BUILD="$(BUILD)" setup/package.sh
+
+# Needs root, debootstrap and 2 GB in $(BUILD)/bare.
+check-package: package  ## try tarball and wheel in bare Debian 11, 12 and 13, as a user without root
+	@BUILD="$(BUILD)" setup/check-package.sh "$(BUILD)/bare"
 
 clean:  ## remove build/ (installed packages and .venv/ stay)
 	rm -rf $(BUILD)

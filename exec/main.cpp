@@ -87,7 +87,8 @@ int run_program(const Arguments& arguments) {
   const int ranks = rank_count(file.bundle.graph.step.layout);
   if (ranks != environment.world) refuse_world(arguments, ranks, started);
   prepare_device(environment.processes() > 1, file.bundle.graph.step.dtype);
-  Session session({environment, arguments.out, file.checksum, connect_seconds(arguments, environment)});
+  Session session({environment, arguments.out, file.checksum, connect_seconds(arguments, environment),
+                   file.bundle.run.heartbeat_s});
   use_threads(arguments.threads);
   session.run([&](Seat& seat) { run_bundle(seat, file.bundle, arguments); });
   return 0;

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <iostream>
 #include <limits>
@@ -53,6 +54,7 @@ void name_lack_of_memory() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // beyond `ulimit -f` a write fails, with a message, as on a full disk
   keep_freed_memory();
   name_lack_of_memory();
   const int status = run({argv + 1, argv + argc});

@@ -1,12 +1,13 @@
 #!/bin/sh
-# debian.sh [test]: installs the Debian packages that are missing, and only those: what the programs are built with, and
-# with `test` also what tests, benchmarks and make format need. Slipway is tested on Debian 12. The second word of a line is
-# the upstream version there; another version is noted, not refused. Without a second word, any version will do.
+# debian.sh [test|package]: installs the Debian packages that are missing, and only those: what the programs are built with,
+# with `test` also what tests, benchmarks and make format need, with `package` what make package needs. Slipway is tested on
+# Debian 12. The second word of a line is the upstream version there; another version is noted, not refused. Without a second
+# word, any version will do.
 set -eu
 
 case "$#,${1:-}" in
-  0, | 1,test) ;;
-  *) sed -n '2,4s/^# //p' "$0" >&2; exit 2 ;;
+  0, | 1,test | 1,package) ;;
+  *) sed -n '2,5s/^# //p' "$0" >&2; exit 2 ;;
 esac
 
 packages="
@@ -38,6 +39,10 @@ groff-base 1.22
 chromium
 chromium-driver
 "
+package_packages="
+python3-wheel 0.38
+"
+if [ "${1:-}" = package ]; then packages="$packages$package_packages"; fi
 if [ "${1:-}" = test ]; then packages="$packages$test_packages"; fi
 
 # "1:3.32-2+b1" of an installed package; nothing when it is not installed.

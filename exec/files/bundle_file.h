@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "schedules/graph/bundle.h"
+#include "schedules/bundle/bundle.h"
 
 namespace slipway::exec {
 

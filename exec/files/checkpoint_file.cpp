@@ -19,8 +19,10 @@ namespace {
                            "; the checkpoint is not complete, earlier ones are untouched");
 }
 
+// In place of what an interrupted attempt left. O_EXCL follows no link that somebody put there.
 int open_new(const std::string& path) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  ::unlink(path.c_str());
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (file < 0) fail(path);
   return file;
 }

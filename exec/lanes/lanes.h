@@ -17,7 +17,7 @@
 // What one lane makes and another reads returns to the allocator when the device is past it, not in the order of
 // streams: what starts early holds memory. The device stays busy meanwhile, because the task waited for lies far back.
 //
-// A run whose batch grows has several step programs with the same lanes (schedules/graph/bundle.h). The next one is
+// A run whose batch grows has several step programs with the same lanes (schedules/bundle/bundle.h). The next one is
 // chosen where all lanes have met, between two steps. Within one program nothing holds them together:
 //
 //   compute     │ steps of program 0 │ next? │ steps of program 1 ···

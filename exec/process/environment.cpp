@@ -82,6 +82,8 @@ std::string prefix_of(const EnvironmentMap& environment) {
 
 }  // namespace
 
+bool is_loopback(std::string_view host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
+
 EnvironmentMap process_environment() {
   EnvironmentMap result;
   for (char** entry = environ; *entry; ++entry) {

@@ -35,6 +35,9 @@ struct RankEnvironment {
   bool hosts_store() const { return rank == 0 && !agent_store; }
 };
 
+// A name or address of this machine that no other machine reaches.
+bool is_loopback(std::string_view host);
+
 EnvironmentMap process_environment();
 
 // Throws std::runtime_error with the variable, its value and what to set.

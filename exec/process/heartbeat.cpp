@@ -100,6 +100,7 @@ struct Heartbeat::State {
   void settle(const Failure& failure);
   void meet(beating::Peer& peer);
   void check_count(beating::Peer& peer);
+  double patience_with(const beating::Peer& peer) const;  // seconds of silence
 
   // --- watch ---------------------------------------------------------------------------------------
   void watch();
@@ -313,6 +314,11 @@ void Heartbeat::State::meet(Peer& peer) {
   wake_watch();
 }
 
+double Heartbeat::State::patience_with(const Peer& peer) const {
+  if (!peer.seen_in_proc) return options.lost_s;
+  return is_stopped(peer.process) ? options.stopped_s : options.silent_s;
+}
+
 void Heartbeat::State::check_count(Peer& peer) {
   const std::string key = "beat/" + std::to_string(peer.rank);
   if (!peer.known || !store->has(key)) return;
@@ -323,7 +329,7 @@ void Heartbeat::State::check_count(Peer& peer) {
     return;
   }
   const double silence = seconds_since(peer.counted);
-  if (silence < (peer.seen_in_proc ? options.stopped_s : options.lost_s)) return;
+  if (silence < patience_with(peer)) return;
   if (store->has(finished_key(peer.rank))) return;
   const std::lock_guard lock(mutex);
   const char* why =
@@ -418,7 +424,7 @@ bool Heartbeat::State::store_is_silent() const {
   const double silence = seconds_since(answered);
   if (silence <= options.lost_s) return false;
   const Peer* host = visible_host();
-  return !host || silence > options.stopped_s || cause_of_end(host->process);
+  return !host || silence > patience_with(*host) || cause_of_end(host->process);
 }
 
 // The failure that ends the run, when it is known.

@@ -27,7 +27,8 @@ struct HeartbeatOptions {
   bool signals = true;          // take SIGTERM and SIGINT (the rank program does)
   double beat_s = 0.5;
   double lost_s = 6;        // silence of another host, or of the store
-  double stopped_s = 30;    // silence of a process that is visibly alive on this host
+  double stopped_s = 10;    // silence of a process of this host that is stopped (SIGSTOP)
+  double silent_s = 30;     // silence of one that is not: a machine without time or memory for it
   double suspicion_s = 6;   // how long an echo waits for the first cause
   double terminated_s = 3;  // the same after SIGTERM: the sender will use SIGKILL soon
 };

@@ -95,6 +95,11 @@ std::optional<std::string> cause_of_end(const ProcessIdentity& process) {
   return "ended with exit status " + std::to_string(WEXITSTATUS(code));
 }
 
+bool is_stopped(const ProcessIdentity& process) {
+  const auto stat = stat_of(process.pid);
+  return stat && stat->start_ticks == process.start_ticks && (stat->state == 'T' || stat->state == 't');
+}
+
 int descriptor_of(const ProcessIdentity& process) {
 #ifdef SYS_pidfd_open
   return static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0));

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "exec/process/store.h"
@@ -90,6 +92,26 @@ std::string why_not_found(const std::string& host) {
   return look_up(host, 0, all);
 }
 
+std::string address_towards(const std::string& host) {
+  constexpr int any_port = 9;
+  Addresses all(nullptr, ::freeaddrinfo);
+  if (!look_up(host, any_port, all).empty()) return "";
+  for (const addrinfo* address = all.get(); address != nullptr; address = address->ai_next) {
+    const int descriptor = ::socket(address->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (descriptor < 0) continue;
+    sockaddr_storage own{};
+    socklen_t size = sizeof own;
+    auto* const here = reinterpret_cast<sockaddr*>(&own);
+    char number[NI_MAXHOST] = "";
+    const bool found = ::connect(descriptor, address->ai_addr, address->ai_addrlen) == 0 &&
+                       ::getsockname(descriptor, here, &size) == 0 &&
+                       ::getnameinfo(here, size, number, sizeof number, nullptr, 0, NI_NUMERICHOST) == 0;
+    ::close(descriptor);
+    if (found) return number;
+  }
+  return "";
+}
+
 std::string wait_for_listener(const std::string& host, int port, double seconds) {
   constexpr auto pause = std::chrono::milliseconds(50);
   const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -159,6 +181,33 @@ class TcpConnection : public Store {
 
 }  // namespace
 
+namespace {
+
+// A socket on the loopback interface, where all ranks are on this machine; nothing for c10d's own, which listens on all
+// interfaces. Sets a port of 0 to the free one that it got. Throws std::runtime_error, with EADDRINUSE for a port that is
+// taken.
+std::optional<int> socket_on_loopback(const std::string& host, int& port) {
+  if (!is_loopback(host)) return std::nullopt;
+  Addresses all(nullptr, ::freeaddrinfo);
+  if (const std::string why = look_up(host, port, all); !why.empty()) throw std::runtime_error(why);
+  const int descriptor = ::socket(all->ai_family, all->ai_socktype | SOCK_CLOEXEC, all->ai_protocol);
+  const int yes = 1;
+  sockaddr_storage bound{};
+  socklen_t size = sizeof bound;
+  auto* const address = reinterpret_cast<sockaddr*>(&bound);
+  if (descriptor < 0 || ::setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
+      ::bind(descriptor, all->ai_addr, all->ai_addrlen) != 0 || ::getsockname(descriptor, address, &size) != 0) {
+    const int error = errno;
+    if (descriptor >= 0) ::close(descriptor);
+    throw std::runtime_error((error == EADDRINUSE ? "EADDRINUSE: " : "") + std::string(std::strerror(error)));
+  }
+  port = ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(bound).sin6_port
+                                           : reinterpret_cast<sockaddr_in&>(bound).sin_port);
+  return descriptor;
+}
+
+}  // namespace
+
 struct StoreHost::State {
   std::string host, prefix;
   double seconds = 0;
@@ -167,7 +216,9 @@ struct StoreHost::State {
 
   c10::intrusive_ptr<c10d::TCPStore> open(bool hosts) const {
     c10d::TCPStoreOptions options;
-    options.port = static_cast<std::uint16_t>(port);
+    int own_port = port;
+    if (hosts) options.masterListenFd = socket_on_loopback(host, own_port);
+    options.port = static_cast<std::uint16_t>(own_port);
     options.isServer = hosts;
     options.waitWorkers = false;
     options.timeout = milliseconds(seconds);

@@ -13,6 +13,10 @@ namespace slipway::exec {
 // "Connection refused", "Name or service not known". The look-up of the name is the system's and may take longer.
 std::string wait_for_listener(const std::string& host, int port, double seconds);
 
+// This machine's own address on the way to `host`, by which others on that way reach it; empty where there is no way.
+// Nothing is sent.
+std::string address_towards(const std::string& host);
+
 // Why the system finds no address of that name; empty if it finds one.
 std::string why_not_found(const std::string& host);
 

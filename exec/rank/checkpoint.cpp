@@ -1,6 +1,13 @@
 #include "exec/rank/checkpoint.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "exec/files/checkpoint_file.h"
 
@@ -14,7 +21,34 @@ std::string key_of(std::int64_t step, int rank) {
 }  // namespace
 
 Checkpointer::Checkpointer(CheckpointOptions options, const RankModel& model, std::unique_ptr<Store> store)
-    : options_(std::move(options)), model_(model), store_(std::move(store)) {}
+    : options_(std::move(options)), model_(model), store_(std::move(store)) {
+  if (options_.every > 0 && options_.world > 1) require_one_folder();
+}
+
+// Rank 0 makes a file of a name that no other run has, and all look for it.
+void Checkpointer::require_one_folder() {
+  constexpr double visible_s = 10;  // a network's file system may show a new file late
+  constexpr auto pause = std::chrono::milliseconds(50);
+  const std::string key = "checkpoint/folder";
+  std::string mine = options_.folder + "/one-folder-XXXXXX";
+  if (options_.rank == 0) {
+    const int file = ::mkstemp(mine.data());
+    if (file < 0) throw std::runtime_error("cannot write to " + options_.folder + ": " + std::strerror(errno));
+    ::close(file);
+    store_->set(key, std::filesystem::path(mine).filename());
+  }
+  const std::string seen = options_.folder + "/" + store_->get(key, while_alive_s);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(visible_s);
+  while (!std::filesystem::exists(seen) && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(pause);
+  const bool is_one = std::filesystem::exists(seen);
+  store_barrier(*store_, key + "/looked", options_.world, while_alive_s);
+  if (options_.rank == 0) std::filesystem::remove(mine);
+  if (!is_one)
+    throw std::runtime_error(
+        "its folder " + options_.folder +
+        " is not that of rank 0, so that no checkpoint could be whole; give all ranks one --out on "
+        "a file system that their nodes share, or set run.checkpoint_steps to 0");
+}
 
 bool Checkpointer::is_due(std::int64_t steps) const {
   return options_.every > 0 && (steps % options_.every < options_.window || steps == options_.last_step);

@@ -31,7 +31,8 @@ struct CheckpointOptions {
 
 class Checkpointer {
  public:
-  // `store`: a connection of its own.
+  // `store`: a connection of its own. Every rank makes one, and where checkpoints are due they wait here for each other.
+  // Throws std::runtime_error where the folder is not that of rank 0: of shards in several folders nobody can resume.
   Checkpointer(CheckpointOptions options, const RankModel& model, std::unique_ptr<Store> store);
   // Called on the compute lane, when this rank has updated its parameters and the training has come to `done`. Throws
   // std::runtime_error with the file that could not be written, or the parameter that is not finite. Such a step makes
@@ -44,6 +45,7 @@ class Checkpointer {
   void make_room() const;
 
  private:
+  void require_one_folder();
   void save(const Progress& done);
   void commit(const Progress& done);
   void remove_old(std::int64_t newest) const;

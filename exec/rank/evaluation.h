@@ -18,7 +18,7 @@
 
 #include "exec/files/data.h"
 #include "exec/rank/buckets.h"
-#include "schedules/graph/bundle.h"
+#include "schedules/bundle/bundle.h"
 
 namespace slipway::exec {
 

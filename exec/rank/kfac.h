@@ -24,7 +24,7 @@
 #include "exec/operators/linear.h"
 #include "exec/rank/buckets.h"
 #include "schedules/graph/bubble_work.h"
-#include "schedules/graph/bundle.h"
+#include "schedules/bundle/bundle.h"
 
 namespace slipway::exec {
 

@@ -22,7 +22,7 @@
 
 #include "exec/operators/parameters.h"
 #include "exec/rank/parameter_state.h"
-#include "schedules/graph/bundle.h"
+#include "schedules/bundle/bundle.h"
 
 namespace slipway::exec {
 

@@ -17,7 +17,7 @@
 #include "exec/files/checkpoint_file.h"
 #include "exec/run/progress.h"
 #include "models/training/batch_rules.h"
-#include "schedules/graph/bundle.h"
+#include "schedules/bundle/bundle.h"
 
 namespace slipway::exec {
 

@@ -1,8 +1,11 @@
 #include "exec/rank/rank_transports.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
 
+#include "exec/process/environment.h"
+#include "exec/process/store_tcp.h"
 #include "exec/transport/device.h"
 
 namespace slipway::exec {
@@ -18,7 +21,25 @@ std::unique_ptr<Transport> RankTransports::connected(const Group& group) {
     throw std::runtime_error("communicator " + group.name +
                              " joins ranks that share a GPU with ranks of another, which "
                              "NCCL refuses; start one process with all ranks, or one for each rank");
+  if (device_.is_cpu()) refuse_loopback_between_hosts(group);
   return connect_transport(seat_.host(), group, rank_, at.store_host, device_);
+}
+
+// Members on other hosts would wait for this one at an address of their own.
+void RankTransports::refuse_loopback_between_hosts(const Group& group) const {
+  const std::vector<ProcessIdentity>& processes = seat_.processes();
+  const auto is_elsewhere = [&](int other) {
+    return !same_clock(processes[static_cast<std::size_t>(other)], processes[static_cast<std::size_t>(rank_)]);
+  };
+  const char* chosen = std::getenv("GLOO_SOCKET_IFNAME");
+  if ((chosen != nullptr && *chosen != '\0') || std::ranges::none_of(group.ranks, is_elsewhere)) return;
+  const std::string& host = seat_.environment().store_host;
+  const std::string own = address_towards(host);
+  if (is_loopback(own))
+    throw std::runtime_error("this host reaches MASTER_ADDR " + host + " by its own loopback (" + own +
+                             "), where the members of " + group.name +
+                             " on other hosts cannot reach it; set GLOO_SOCKET_IFNAME to the interface between the "
+                             "hosts (`ip -br address` lists them)");
 }
 
 // Connects in the order of communicator ids, equal on all ranks, so that no two ranks wait for each other's connect.

@@ -34,6 +34,7 @@ class RankTransports {
 
  private:
   std::unique_ptr<Transport> connected(const Group& group);
+  void refuse_loopback_between_hosts(const Group& group) const;
   void collect(Transport& transport, Collective collective, Message& message);
 
   Seat& seat_;

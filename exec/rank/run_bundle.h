@@ -5,7 +5,7 @@
 
 #include "exec/process/arguments.h"
 #include "exec/rank/session.h"
-#include "schedules/graph/bundle.h"
+#include "schedules/bundle/bundle.h"
 
 namespace slipway::exec {
 

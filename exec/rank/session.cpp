@@ -195,6 +195,7 @@ Session::Session(SessionOptions options) : state_(std::make_unique<State>()) {
   HeartbeatOptions beat;
   beat.environment = at;
   beat.directory = state_->options.directory;
+  beat.stopped_s = state_->options.stopped_s;
   state_->heartbeat = std::make_unique<Heartbeat>(beat, [state = state_.get()](const Failure& f) { state->end(f); });
 }
 

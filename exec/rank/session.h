@@ -23,6 +23,7 @@ struct SessionOptions {
   std::string directory;        // for failure files
   std::string identity;         // must be equal on all ranks: the bundle's checksum
   double connect_seconds = 60;
+  double stopped_s = HeartbeatOptions{}.stopped_s;  // Run::heartbeat_s
 };
 
 class Session;

@@ -19,7 +19,7 @@
 
 #include "exec/run/data_files.h"
 #include "models/model/parameters.h"
-#include "schedules/graph/bundle.h"
+#include "schedules/bundle/bundle.h"
 
 namespace slipway::exec {
 

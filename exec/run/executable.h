@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "schedules/graph/bundle.h"
+#include "schedules/bundle/bundle.h"
 #include "schedules/step/refusal.h"
 
 namespace slipway::exec {

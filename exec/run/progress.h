@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "schedules/graph/bundle.h"
+#include "schedules/bundle/bundle.h"
 
 namespace slipway::exec {
 

@@ -35,14 +35,19 @@ std::vector<double> losses_of(const std::vector<LossCurve>& curves) {
   return losses;
 }
 
+// No model that predicts tokens has a loss above the logarithm of its vocabulary for long; beyond these a fit of hundreds
+// of rounds follows one number.
+constexpr double most_loss = 1000, most_tokens = 1e18;
+
 void check_curve(const LossCurve& curve) {
   double before = 0;
-  const bool batch = curve.batch_tokens > 0 && std::isfinite(curve.batch_tokens);
+  const bool batch = curve.batch_tokens > 0 && curve.batch_tokens <= most_tokens;
   for (const CurvePoint& point : curve.points) {
-    if (!batch || !(point.tokens > before) || !std::isfinite(point.tokens) || !(point.loss > 0) ||
-        !std::isfinite(point.loss))
-      throw std::invalid_argument("a curve of " + curve.submission +
-                                  " needs a batch, and finite losses above 0 at growing numbers of tokens");
+    if (!batch || !(point.tokens > before && point.tokens <= most_tokens) ||
+        !(point.loss > 0 && point.loss <= most_loss))
+      throw std::invalid_argument(
+          "a curve of " + curve.submission +
+          " needs a batch, and losses above 0 and up to 1,000 nats at growing numbers of tokens");
     before = point.tokens;
   }
 }

@@ -167,9 +167,10 @@ std::function<double(const Machine&)> one_operator(const Operator& op) {
   return [op](const Machine& machine) { return operator_seconds(machine, op, Direction::forward); };
 }
 
-std::function<double(const Machine&)> one_message(Collective collective, int members, double bytes) {
+std::function<double(const Machine&)> one_message(Link Machine::*which, Collective collective, int members,
+                                                  double bytes) {
   return [=](const Machine& machine) {
-    const Link& link = machine.node_link;
+    const Link& link = machine.*which;
     return ring_seconds(collective, members, bytes, link.latency, link.bandwidth * link.efficiency,
                         machine.reduce_bandwidth);
   };
@@ -182,7 +183,7 @@ std::function<double(const Machine&)> one_copy(Link Machine::*link, double bytes
   };
 }
 
-std::function<double(const Machine&)> prediction(const Measurement& measurement) {
+std::function<double(const Machine&)> prediction(const Measurement& measurement, Link Machine::*link) {
   const std::string& what = measurement.what;
   if (what == "gemm") return one_operator(gemm_operator(measurement));
   if (what == "attention") return one_operator(attention_operator(measurement));
@@ -197,16 +198,16 @@ std::function<double(const Machine&)> prediction(const Measurement& measurement)
   const double bytes = field(measurement, "bytes");
   if (what == "host-to-device") return one_copy(&Machine::host_to_device, bytes);
   if (what == "device-to-host") return one_copy(&Machine::device_to_host, bytes);
-  if (what == "transfer") return one_message(Collective::send, 2, bytes);
+  if (what == "transfer") return one_message(link, Collective::send, 2, bytes);
   const int members = static_cast<int>(field(measurement, "members"));
-  return one_message(*value_in(collective_names, what), members, bytes);
+  return one_message(link, *value_in(collective_names, what), members, bytes);
 }
 
-ObservationGroup group_of(const std::string& what) {
+ObservationGroup group_of(const std::string& what, ObservationGroup messages) {
   if (what == "host-to-device") return ObservationGroup::host_to_device;
   if (what == "device-to-host") return ObservationGroup::device_to_host;
   const bool is_message = what == "transfer" || value_in(collective_names, what);
-  return is_message ? ObservationGroup::node_link : ObservationGroup::compute;
+  return is_message ? messages : ObservationGroup::compute;
 }
 
 }  // namespace
@@ -240,7 +241,8 @@ std::vector<Measurement> merged(std::vector<Measurement> measurements) {
   return result;
 }
 
-std::vector<Observation> observations_of(const std::vector<Measurement>& measurements) {
+std::vector<Observation> observations_of(const std::vector<Measurement>& measurements, ObservationGroup messages) {
+  Link Machine::*const link = messages == ObservationGroup::network_link ? &Machine::network_link : &Machine::node_link;
   double most_lanes = 0;
   for (const Measurement& measurement : measurements) {
     if (measurement.what == "task_overhead") most_lanes = std::max(most_lanes, field(measurement, "lanes"));
@@ -249,12 +251,12 @@ std::vector<Observation> observations_of(const std::vector<Measurement>& measure
   for (const Measurement& measurement : measurements) {
     if (measurement.what == "task_overhead" && field(measurement, "lanes") < most_lanes) continue;
     Observation observation;
-    observation.group = group_of(measurement.what);
+    observation.group = group_of(measurement.what, messages);
     observation.kind = measurement.what;
     observation.name = name_of(measurement);
     observation.seconds = measurement.seconds;
     observation.isolated = true;
-    observation.predict = prediction(measurement);
+    observation.predict = prediction(measurement, link);
     result.push_back(std::move(observation));
   }
   return result;

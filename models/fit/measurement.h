@@ -34,8 +34,10 @@ std::vector<Measurement> read_measurements(std::istream& in, const std::string& 
 std::vector<Measurement> merged(std::vector<Measurement> measurements);
 
 // Returns one observation each. For task_overhead only the row with the most lanes counts: in a parallel run nearly
-// every task waits for another lane.
-std::vector<Observation> observations_of(const std::vector<Measurement>& measurements);
+// every task waits for another lane. `messages`: the link that they went over, node_link or network_link; a file does not
+// say where its ranks were.
+std::vector<Observation> observations_of(const std::vector<Measurement>& measurements,
+                                         ObservationGroup messages = ObservationGroup::node_link);
 
 // The same as tables of the kernels of a GPU, for the constants by which trained steps are priced (kernels.h): products
 // of each pass, attention forward, and collectives of 1 MiB and more. `machine` has peaks and ports, and constants around

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <numeric>
 #include <ostream>
 
 #include "scenarios/answers/readable.h"
@@ -155,6 +156,15 @@ void balance(std::vector<Observation>& observations, std::size_t first_from_trac
   }
 }
 
+// Ranks that were measured together were inside a node, unless the scenario's nodes have one GPU each.
+ObservationGroup link_of_messages(const Cluster& cluster) {
+  const bool alone =
+      std::ranges::all_of(cluster.groups, [](const NodeGroup& group) { return group.gpus_per_node == 1; });
+  const int nodes = std::accumulate(cluster.groups.begin(), cluster.groups.end(), 0,
+                                    [](int sum, const NodeGroup& group) { return sum + group.nodes; });
+  return alone && nodes > 1 ? ObservationGroup::network_link : ObservationGroup::node_link;
+}
+
 Evidence evidence_of(const CommandOptions& options, const Scenario& scenario, std::ostream& err) {
   Evidence evidence;
   // Traces first: a wrong trace is found before minutes of measuring.
@@ -171,7 +181,7 @@ Evidence evidence_of(const CommandOptions& options, const Scenario& scenario, st
   }
   evidence.measurements = measurements_of(options, scenario, err);
   evidence.best_rates = best_gemm_rates(evidence.measurements);
-  evidence.observations = observations_of(evidence.measurements);
+  evidence.observations = observations_of(evidence.measurements, link_of_messages(scenario.cluster));
   const std::size_t first_from_trace = evidence.observations.size();
   evidence.observations.insert(evidence.observations.end(), from_traces.begin(), from_traces.end());
   balance(evidence.observations, first_from_trace);

@@ -33,6 +33,7 @@ namespace {
 // `cause` becomes the first cause of a failure in these lines.
 LaunchOptions passing_output_of(const ExecuteRequest& request, SetAside& earlier, std::string& cause) {
   LaunchOptions options;
+  options.stopped_s = request.prepared.scenario.run.heartbeat_s;
   options.line = [&request, &earlier, &cause](int rank, std::string_view line, bool is_error) {
     if (rank == 0 && !is_error && line.starts_with("step ")) earlier.drop();
     if (is_error && cause.empty()) cause = cause_in(line);

@@ -240,17 +240,21 @@ std::string text_of(const std::string& path) {
 std::string manner_of(const RankEnd& end) {
   if (end.signal == 0) return "ended with exit status " + std::to_string(end.exit_code);
   const char* name = ::strsignal(end.signal);
-  return "killed by signal " + std::to_string(end.signal) + (name ? " (" + std::string(name) + ")" : "");
+  return (end.stopped ? "stopped by signal " : "killed by signal ") + std::to_string(end.signal) +
+         (name ? " (" + std::string(name) + ")" : "") +
+         (end.stopped ? " and did not go on (run.heartbeat_seconds says how long that may last)" : "");
 }
 
 struct RunningRank {
   const RankProcess* what = nullptr;
   ChildProcess child;
   bool running = true;
+  int stop_signal = 0;  // > 0: it is stopped
+  Clock::time_point stopped_at = {};
 };
 
 RankEnd end_of(const RankProcess& rank, int status, bool stopping) {
-  RankEnd end{rank.rank, -1, 0, false, text_of(rank.error_file)};
+  RankEnd end{.rank = rank.rank, .message = text_of(rank.error_file)};
   if (WIFSIGNALED(status)) {
     end.signal = WTERMSIG(status);
   } else {
@@ -303,7 +307,13 @@ class Flock {
     std::vector<RankEnd> ended;
     for (RunningRank& rank : ranks_) {
       int status = 0;
-      if (!rank.running || ::waitpid(rank.child.pid, &status, WNOHANG) != rank.child.pid) continue;
+      if (!rank.running || ::waitpid(rank.child.pid, &status, WNOHANG | WUNTRACED | WCONTINUED) != rank.child.pid)
+        continue;
+      if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
+        rank.stop_signal = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
+        rank.stopped_at = Clock::now();
+        continue;
+      }
       rank.running = false;
       drain(rank);
       // A grandchild may hold the pipes open; nobody needs its output any more.
@@ -312,6 +322,18 @@ class Flock {
       ended.push_back(end_of(*rank.what, status, stopping));
     }
     return ended;
+  }
+
+  // The rank that has been stopped longest, if that is too long. None ends by itself then, and nobody else may be left
+  // to notice.
+  std::optional<RankEnd> stopped_too_long() const {
+    const RunningRank* first = nullptr;
+    for (const RunningRank& rank : ranks_)
+      if (rank.running && rank.stop_signal > 0 && (first == nullptr || rank.stopped_at < first->stopped_at))
+        first = &rank;
+    if (first == nullptr || Clock::now() - first->stopped_at < std::chrono::duration<double>(options_.stopped_s))
+      return std::nullopt;
+    return RankEnd{.rank = first->what->rank, .signal = first->stop_signal, .stopped = true, .message = {}};
   }
 
   void signal_all(int signal) {
@@ -388,6 +410,10 @@ LaunchResult launch(const std::vector<RankProcess>& ranks, const LaunchOptions& 
     if (cause != nullptr && !result.first_failure && !result.interrupted) {
       result.first_failure = *cause;
       ending.begin(options.grace_s, options.kill_s);
+    }
+    if (!result.first_failure && !result.interrupted) {
+      result.first_failure = flock.stopped_too_long();
+      if (result.first_failure) ending.begin(0, options.kill_s);
     }
     if (interrupts > seen_interrupts) {  // the second one ends the patience
       ending.begin(0, seen_interrupts > 0 ? 0 : options.interrupt_s);

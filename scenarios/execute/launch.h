@@ -90,15 +90,17 @@ struct RankProcess {
 struct LaunchOptions {
   double grace_s = 8;      // from the first failure to SIGTERM for the ranks that still run
   double kill_s = 1;       // from there to SIGKILL
+  double stopped_s = 10;   // that a rank may be stopped (SIGSTOP) before that is its failure
   double interrupt_s = 4;  // from SIGTERM to SIGKILL when the launcher itself is interrupted
   // Gets one line of a rank's output without the line end. is_error: from its standard error.
   std::function<void(int rank, std::string_view line, bool is_error)> line;
 };
 
-// The end of one rank. Exactly one of exit_code >= 0 and signal > 0.
+// The end of one rank, or, as the cause of a failure, its stop. Exactly one of exit_code >= 0 and signal > 0.
 struct RankEnd {
   int rank = 0;
   int exit_code = -1, signal = 0;
+  bool stopped = false;              // by `signal`, for longer than LaunchOptions::stopped_s
   bool stopped_by_launcher = false;  // by our SIGTERM or SIGKILL, so not a cause
   std::string message;               // content of error_file, if the rank left one
   bool failed() const { return exit_code != 0; }

@@ -33,6 +33,20 @@ bool is_a_signal(const std::string& cause) {
   return cause.starts_with("ended by SIGTERM") || cause.starts_with("killed ");
 }
 
+// A packed rank program looks for PyTorch when it starts, with find-torch beside it (setup/package). That is asked here
+// too, so that one error comes before anything starts.
+void require_torch(const std::filesystem::path& program) {
+  const std::filesystem::path finder = program.parent_path() / "find-torch";
+  if (::access(finder.c_str(), X_OK) != 0) return;
+  std::string said;
+  LaunchOptions options;
+  options.line = [&said](int, std::string_view line, bool is_error) {
+    if (is_error) said += (said.empty() ? "" : "\n") + std::string(line);
+  };
+  const LaunchResult result = launch({{0, {finder.string()}, {}, ""}}, options);
+  if (result.first_failure) throw std::runtime_error(said.empty() ? describe(*result.first_failure) : said);
+}
+
 }  // namespace
 
 std::string rank_program() {
@@ -40,7 +54,10 @@ std::string rank_program() {
   const std::string path =
       named ? std::string(named)
             : (program_folder() / "slipway-rank").string();
-  if (::access(path.c_str(), X_OK) == 0) return path;
+  if (::access(path.c_str(), X_OK) == 0) {
+    require_torch(path);
+    return path;
+  }
   throw std::runtime_error("the rank program " + path + " is not there or cannot be executed; " +
                            (named ? "set SLIPWAY_RANK to the path of slipway-rank"
                                   : "build it with LibTorch (make), or set SLIPWAY_RANK to its path"));

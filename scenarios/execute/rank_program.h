@@ -13,7 +13,7 @@
 namespace slipway::scenarios {
 
 // SLIPWAY_RANK when set, otherwise slipway-rank beside this program. Throws std::runtime_error with the remedy when it
-// is missing or not executable.
+// is missing or not executable, or where it is a packed one (make package) and there is no PyTorch 2.11 for it.
 std::string rank_program();
 // Decides by the name: the build calls the program for GPUs slipway-rank-cuda.
 bool computes_on_gpus(const std::string& program);

@@ -1,5 +1,6 @@
 #include "scenarios/files/files.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
+#include <utility>
 
 namespace slipway::scenarios {
 
@@ -68,24 +70,64 @@ std::string target_of(const std::string& path) {
   return target.string();
 }
 
+// The rights that a file at `target` has, or that a new one gets.
+mode_t rights_of(const std::string& target) {
+  struct stat status {};
+  if (::stat(target.c_str(), &status) == 0) return status.st_mode & 07777;
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  return 0666 & ~mask;
+}
+
+// A file in the folder of `target` that has no name yet, so that nothing is left of it however the process ends; −1 where
+// the file system has no such files (NFS).
+int nameless_beside(const std::string& target) {
+  const fs::path folder = fs::path(target).parent_path();
+  return ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+}
+
+// A new empty file beside `target`. Nobody can guess its name, so nobody can put a link there before.
+int named_beside(const std::string& target, std::string& name) {
+  name = target + ".writing-XXXXXX";
+  return ::mkstemp(name.data());
+}
+
+std::string name_of_open(int file) { return "/proc/self/fd/" + std::to_string(file); }
+
+// Gives a nameless file a name beside `target`.
+std::string named(int file, const std::string& target) {
+  std::string name;
+  const int taken = named_beside(target, name);  // of all names, one that is free
+  if (taken < 0) return "";
+  ::close(taken);
+  ::unlink(name.c_str());
+  return ::linkat(AT_FDCWD, name_of_open(file).c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0 ? name : "";
+}
+
 }  // namespace
 
 OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   refuse_folder(path_);
   const bool direct = is_written_directly(path_);
   target_ = direct ? path_ : target_of(path_);
-  if (!direct) temporary_ = target_ + ".writing-" + std::to_string(::getpid());
+  if (!direct) {
+    file_ = nameless_beside(target_);
+    if (file_ < 0) file_ = named_beside(target_, temporary_);
+    if (file_ < 0) fail(path_, std::strerror(errno), other_file);
+    ::fchmod(file_, rights_of(target_));
+  }
   errno = 0;
-  stream_.open(direct ? path_ : temporary_, std::ios::binary | std::ios::trunc);
+  stream_.open(direct ? path_ : name_of_open(file_), std::ios::binary | std::ios::trunc);
   if (!stream_) fail(path_, std::strerror(errno), other_file);
 }
 
 OutputFile::~OutputFile() {
-  if (temporary_.empty()) return;
+  if (file_ < 0) return;
   stream_.close();
+  ::close(file_);
   // An error is already under way; a left-over temporary file needs no second one.
   std::error_code ignored;
-  fs::remove(temporary_, ignored);
+  if (!temporary_.empty()) fs::remove(temporary_, ignored);
 }
 
 std::uint64_t OutputFile::commit() {
@@ -95,10 +137,12 @@ std::uint64_t OutputFile::commit() {
     const std::string reason = errno != 0 ? std::strerror(errno) : "not all of it was taken";
     fail(path_, reason, "make room, or name another file");
   }
-  if (temporary_.empty()) return 0;
+  if (file_ < 0) return 0;
+  if (temporary_.empty()) temporary_ = named(file_, target_);
+  if (temporary_.empty()) fail(path_, std::strerror(errno), other_file);
   const std::uint64_t bytes = fs::file_size(temporary_);
   fs::rename(temporary_, target_);
-  temporary_.clear();
+  ::close(std::exchange(file_, -1));
   return bytes;
 }
 

@@ -16,10 +16,11 @@ namespace slipway::scenarios {
 
 std::string unreadable(const std::string& path);
 
-// A file that appears whole or not at all. It is written under a temporary name beside its target; commit() renames it.
-// Destroyed without commit (an error on the way), it leaves nothing behind.
+// A file that appears whole or not at all. It is written without a name in its target's folder; commit() gives it one
+// and renames it. Without commit it leaves nothing behind, also where the process is killed. Where a file system has no
+// files without names, it has one that nobody can guess, and a killed process leaves it.
 //
-//   a new or regular file     temporary beside it ──► renamed over it
+//   a new or regular file     nameless beside it ──► renamed over it, with the rights of what was there
 //   a symbolic link           the same for the file that it leads to; the link stays
 //   a device, FIFO or socket  opened and written directly; a file must never replace it
 //   a folder                  refused
@@ -42,7 +43,8 @@ class OutputFile {
  private:
   std::string path_;       // as given
   std::string target_;     // behind symbolic links
-  std::string temporary_;  // empty: written directly, or committed
+  std::string temporary_;  // empty: without a name, or written directly
+  int file_ = -1;          // −1: written directly, or committed
   std::ofstream stream_;
 };
 

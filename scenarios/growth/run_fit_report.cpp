@@ -15,7 +15,7 @@
 #include "scenarios/growth/training_lines.h"
 #include "scenarios/language/usage_error.h"
 #include "scenarios/tables/csv.h"
-#include "schedules/graph/bundle.h"
+#include "schedules/bundle/bundle.h"
 
 namespace slipway::scenarios {
 

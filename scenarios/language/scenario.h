@@ -19,7 +19,7 @@
 #include "models/memory/memory_estimate.h"
 #include "models/training/goodput.h"
 #include "models/training/growth.h"
-#include "schedules/graph/bundle.h"
+#include "schedules/bundle/bundle.h"
 #include "schedules/step/step.h"
 
 namespace slipway::scenarios {

@@ -98,8 +98,8 @@ struct SearchOptions {
   double memory_share = 1;  // of a GPU's memory that a layout may need with recommended_probability
   int workers = 0;          // 0: one a core
   std::function<void(const SearchProgress&)> progress;
-  int columns = 0;  // of the tables; 0: as many as they need
-  std::function<bool()> interrupted;
+  int columns = 0;                    // of the tables; 0: as many as they need
+  std::function<bool()> interrupted;  // asked by several threads
   // On several machines: only every `shards`-th candidate from `shard` (from 1) on is ranked, for `found`; the result has
   // no rows. Then the search goes on with `known`: it simulates only what is not in it, and its answer is that of one
   // machine, because a candidate that counts in the whole search counts in its shard too.
@@ -107,6 +107,7 @@ struct SearchOptions {
   KnownPrices* found = nullptr;
   const KnownPrices* known = nullptr;
 };
+int workers_of(const SearchOptions& options);  // ≥ 1
 
 struct SearchResult {
   std::vector<PricedLayout> best;  // fastest first; of equals the one with less memory

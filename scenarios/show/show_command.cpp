@@ -67,7 +67,8 @@ int show_command(const std::vector<std::string>& args, std::ostream& out, std::o
   if (options.has("micro-batches")) set_micro_batches(scenario, options.integer("micro-batches", 1, 1));
   if (dot && dot != "-") check_output("--dot", *dot, inputs_of(scenario));
   if (!options.has("csv") && dot != "-") refuse_endless_grid(scenario);
-  const PreparedStep prepared = prepared_showing(std::move(scenario), err);
+  // Members of a pipeline rank do the same, and the grid shows one of each.
+  const PreparedStep prepared = prepared_showing(std::move(scenario), err, {.representatives_only = !dot});
   if (options.has("csv")) {
     write_schedule_csv(out, action_lists(prepared.scenario.step));
   } else if (dot != "-") {

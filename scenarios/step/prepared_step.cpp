@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "scenarios/answers/readable.h"
 #include "scenarios/language/keys.h"
 #include "scenarios/language/usage_error.h"
 #include "scenarios/step/bubble_work.h"
+#include "scenarios/step/graph_size.h"
 #include "schedules/bound/balanced_split.h"
 #include "schedules/check/check.h"
 #include "schedules/lower/lowering.h"
@@ -135,10 +138,27 @@ PreparedStep ordered_or_refused(Scenario scenario, const PrepareOptions& options
   }
 }
 
+// Where a schedule repeats, the graph has at least as many micro-batches as a pipeline has ranks (periodic.h).
+void refuse_too_large(const Scenario& scenario, const PrepareOptions& options) {
+  const bool whole = options.patience == 0 || has_bubble_work(scenario) || is_degraded(scenario.cluster);
+  const int micro_batches = schedules::micro_batches_of(scenario.step);
+  Step step = scenario.step;
+  if (!whole && micro_batches > step.layout.pipeline)
+    step.global_batch = step.layout.pipeline * step.micro_batch * step.layout.data;
+  constexpr double small = 1e5;  // passes of all ranks; they are lowered in less time than they are counted
+  const double passes =
+      2.0 * stage_count(step.layout) * std::min(micro_batches, schedules::micro_batches_of(step)) * step.slices;
+  if (passes * member_count(step.layout) < small) return;
+  const Representatives lowered = options.representatives_only ? representatives_of(scenario) : Representatives{};
+  const double tasks = estimated_tasks(step, lowered);
+  refuse_beyond_memory(scenario, tasks, available_memory());
+}
+
 }  // namespace
 
 PreparedStep prepared_step(Scenario scenario, const PrepareOptions& options) {
   refuse_uncalibrated(scenario);
+  if (legal(scenario.step)) refuse_too_large(scenario, options);
   PreparedStep prepared = ordered_or_refused(std::move(scenario), options);
   refuse_violations(prepared.graph);
   fill_bubbles(prepared);

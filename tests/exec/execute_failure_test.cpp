@@ -105,6 +105,26 @@ TEST(RankWithAnotherBundle, TellsAllOthersWhatIsWrong) {
   }
 }
 
+// Each would write its shard where the others do not look, and every checkpoint would lack some.
+TEST(RanksWithoutOneFolder, AreRefusedWhereCheckpointsAreDue) {
+  const std::string folder = temporary_folder().path("folders");
+  Bundle bundle = endless_bundle(2, 1);
+  bundle.run.checkpoint_steps = 5;
+  const auto words = words_for(folder, bundle);
+  for (const char* own : {"/0", "/1"}) std::filesystem::create_directories(folder + own);
+  RankProcesses ranks(
+      "/bin/sh",
+      {"-c", "exec " SLIPWAY_RANK_PROGRAM " " + folder + "/run.slip --connect-timeout 120 --out " + folder + "/$RANK"},
+      2, folder);
+  for (const Ended& rank : ranks.wait(starting_s)) {
+    EXPECT_EQ(rank.status, 1);
+    EXPECT_THAT(the_line(rank), HasSubstr("rank 1 failed: "));
+    EXPECT_THAT(the_line(rank), HasSubstr("is not that of rank 0"));
+  }
+  EXPECT_THAT(text_of_file(folder + "/log-0.out"), Not(HasSubstr("step 1/")));
+  EXPECT_FALSE(std::filesystem::exists(folder + "/0/checkpoints"));
+}
+
 TEST(TerminatedRank, SaysWhoEndedItWhenNobodyFailedBefore) {
   const std::string folder = temporary_folder().path("terminated");
   RankProcesses ranks(SLIPWAY_RANK_PROGRAM, words_for(folder, endless_bundle(2, 2)), 4, folder);

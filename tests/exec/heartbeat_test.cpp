@@ -43,6 +43,7 @@ class Heartbeats : public testing::Test {
     options.beat_s = 0.02;
     options.lost_s = 0.6;
     options.stopped_s = 2;
+    options.silent_s = 60;
     options.suspicion_s = options.terminated_s = 0.4;
     return options;
   }
@@ -254,9 +255,7 @@ TEST_F(Heartbeats, AHostOfTheStoreThatGoesOnBeforeTheLimitHasNotFailed) {
   const Child child;
   map_.connect()->set(process_key(0), to_text(child.identity()));
   ranks_.resize(2);
-  HeartbeatOptions options = quick();
-  options.stopped_s = 60;
-  start_rank(1, 2, options);
+  start_rank(1, 2, quick());
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   map_.stall();
   std::this_thread::sleep_for(std::chrono::milliseconds(2500));  // lost_s and more

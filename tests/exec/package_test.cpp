@@ -23,7 +23,7 @@ std::string unpacked() {
     const std::string folder = temporary_folder().path("package");
     std::filesystem::create_directories(folder);
     const std::string build = std::filesystem::path(SLIPWAY_RANK_PROGRAM).parent_path().string();
-    const std::string command = "BUILD='" + build + "' '" SLIPWAY_SOURCE_DIR "/setup/package.sh' > '" + folder +
+    const std::string command = "BUILD='" + build + "' '" SLIPWAY_SOURCE_DIR "/setup/package.sh' rank > '" + folder +
                                 "/said' && tar xzf '" + build + "'/slipway-rank-*-x86_64.tar.gz -C '" + folder + "'";
     EXPECT_EQ(std::system(command.c_str()), 0);
     return folder + "/slipway-rank/slipway-rank";
@@ -95,13 +95,13 @@ TEST(Package, CarriesTheLibrariesOfItsSystemAndNoneOfPyTorch) {
 
 TEST(Package, SaysWhenPyTorchIsMissingOrAnother) {
   EXPECT_THAT(said_by("SLIPWAY_TORCH=/nowhere '" + unpacked() + "' --version", 2),
-              AllOf(HasSubstr("no PyTorch here"), HasSubstr("/nowhere"), HasSubstr("pip install torch==2.11.0")));
+              AllOf(HasSubstr("no PyTorch 2.11 here"), HasSubstr("/nowhere"), HasSubstr("pip install torch==2.11.0")));
   const std::string other = temporary_folder().path("other-torch");
   std::filesystem::create_directories(other + "/lib");
   std::ofstream(other + "/lib/libtorch_cpu.so") << "";
   std::ofstream(other + "/version.py") << "__version__ = '2.4.1'\n";
   EXPECT_THAT(said_by("SLIPWAY_TORCH='" + other + "' '" + unpacked() + "' --version", 2),
-              AllOf(HasSubstr("PyTorch 2.4.1"), HasSubstr("built for 2.11")));
+              AllOf(HasSubstr("PyTorch 2.4.1"), HasSubstr("linked with 2.11")));
   EXPECT_THAT(said_by("SLIPWAY_TORCH='" SLIPWAY_TORCH_DIR "' '" + unpacked() + "' --version", 0),
               HasSubstr("slipway-rank "));
 }

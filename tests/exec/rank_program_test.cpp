@@ -76,6 +76,34 @@ TEST(RankProgram, AMissingProgramIsNamedWithTheRemedy) {
   ::unsetenv("SLIPWAY_RANK");
 }
 
+class PackedRankProgram : public CommandTest {
+ protected:
+  void script(const std::string& name, const std::string& body) const {
+    std::ofstream(path(name)) << "#!/bin/sh\n" << body << '\n';
+    std::filesystem::permissions(path(name), std::filesystem::perms::owner_all);
+  }
+  void SetUp() override {
+    CommandTest::SetUp();
+    script("slipway-rank", "exit 0");
+    ::setenv("SLIPWAY_RANK", path("slipway-rank").c_str(), 1);
+  }
+  void TearDown() override {
+    ::unsetenv("SLIPWAY_RANK");
+    CommandTest::TearDown();
+  }
+};
+
+TEST_F(PackedRankProgram, IsTakenWhereItFindsPyTorch) {
+  script("find-torch", "echo /opt/torch");
+  EXPECT_EQ(rank_program(), path("slipway-rank"));
+}
+
+TEST_F(PackedRankProgram, WithoutPyTorchIsRefusedInTheWordsOfItsFinder) {
+  script("find-torch", "echo 'there is no PyTorch 2.11 here; install it' >&2; exit 2");
+  EXPECT_THAT([] { rank_program(); },
+              testing::ThrowsMessage<std::runtime_error>("there is no PyTorch 2.11 here; install it"));
+}
+
 using FirstCause = CommandTest;
 
 LaunchResult ended(std::vector<RankEnd> ends) {

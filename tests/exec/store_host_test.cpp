@@ -6,7 +6,12 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "exec/process/store.h"
 #include "exec/process/store_tcp.h"
@@ -121,6 +126,38 @@ TEST(StoreHost, ARankThatComesBeforeItsHostFindsItLater) {
   const StoreHost guest(rank_of_two(1, port), 20);
   EXPECT_EQ(guest.connect()->get("key", 20), "value");
   late.join();
+}
+
+// Lines of the kernel's table of sockets: those that listen on the port, by their address in hexadecimal.
+std::vector<std::string> listening_on(int port) {
+  std::vector<std::string> addresses;
+  char end[8];
+  std::snprintf(end, sizeof end, ":%04X", static_cast<unsigned>(port));
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream file(table);
+    std::string line, number, local, remote, state;
+    std::getline(file, line);
+    while (std::getline(file, line)) {
+      std::istringstream(line) >> number >> local >> remote >> state;
+      if (state == "0A" && local.ends_with(end)) addresses.push_back(local.substr(0, local.size() - 5));
+    }
+  }
+  return addresses;
+}
+
+TEST(StoreHost, TheWayToAHostHasAnAddressOfThisMachine) {
+  EXPECT_EQ(address_towards("127.0.0.1"), "127.0.0.1");
+  EXPECT_EQ(address_towards("127.0.0.2"), "127.0.0.1");
+  EXPECT_EQ(address_towards("no-such-host.invalid"), "");
+}
+
+TEST(StoreHost, OfRanksOnOneMachineListensOnItsLoopbackAlone) {
+  RankEnvironment alone;  // any free port
+  const StoreHost host(alone, 10);
+  EXPECT_EQ(listening_on(host.port()), std::vector<std::string>{"0100007F"});
+  const auto store = host.connect();
+  store->set("key", "value");
+  EXPECT_EQ(store->get("key", 1), "value");
 }
 
 }  // namespace

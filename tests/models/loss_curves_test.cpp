@@ -168,6 +168,9 @@ TEST(LossCurves, RefuseWhatCannotBeFitted) {
   broken = curves;
   std::swap(broken[0].points[3], broken[0].points[4]);
   EXPECT_THROW(fit_dynamics(broken, {1.6}), std::invalid_argument);
+  broken = curves;
+  broken[0].points[1].loss = 1e300;
+  EXPECT_THROW(fit_dynamics(broken, {1.6}), std::invalid_argument) << "no loss in nats";
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ namespace {
 // The rooms of each folder. A room may include only those before it, so there is no circle.
 const std::map<std::string, std::vector<std::string>> rooms = {
     {"models", {"model", "trace", "machine", "memory", "training", "fit"}},
-    {"schedules", {"step", "rules", "catalogue", "graph", "lower", "time", "memory", "bound", "draw", "check", "fill"}},
+    {"schedules", {"step", "rules", "catalogue", "graph", "lower", "time", "memory", "bound", "draw", "check", "bundle", "fill"}},
     {"sim", {}},
     {"exec", {"run", "process", "files", "lanes", "transport", "operators", "rank"}},
     {"scenarios",
@@ -31,7 +31,7 @@ const std::map<std::string, std::vector<std::string>> rooms = {
 
 // Rooms of other folders that a folder may include; with a room's name, what that room may include.
 const std::set<std::string> rank_programs_part = {"models/model", "models/trace", "models/training", "schedules/step",
-                                                  "schedules/graph"};
+                                                  "schedules/graph", "schedules/bundle"};
 const std::set<std::string> shared_by_both_programs = {"exec/run"};
 
 // "schedules/lower"; "scenarios" for a file of the folder itself.

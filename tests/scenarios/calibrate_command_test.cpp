@@ -123,6 +123,21 @@ void expect_is_truth(const Machine& machine, double tolerance) {
   near("latency", machine.node_link.latency, 40e-6);
 }
 
+// Two nodes of one GPU: messages went between nodes, and the fitted profile must be able to price that very scenario.
+TEST_F(CalibrateCommand, MessagesOfRanksThatAreAloneOnTheirNodesFitTheNetwork) {
+  const std::string lines = write("m.0", measured_on(truth()));
+  const std::vector<std::string> alone{"--set", "cluster.nodes=2", "--set", "cluster.gpus_per_node=1"};
+  std::vector<std::string> fit{"--measured", lines, "-o", profile()};
+  fit.insert(fit.end(), alone.begin(), alone.end());
+  ASSERT_EQ(run(fit), status_done) << err_.str();
+  const Machine machine = fitted();
+  EXPECT_NEAR(machine.network_link.bandwidth / 3e9, 1, 0.02);
+  EXPECT_NEAR(machine.network_link.latency / 40e-6, 1, 0.02);
+  std::vector<std::string> simulate{"simulate", scenario_path, "--set", "cluster.machine=" + profile()};
+  simulate.insert(simulate.end(), alone.begin(), alone.end());
+  EXPECT_EQ(run_slipway(simulate, out_, err_), status_done) << err_.str();
+}
+
 TEST_F(CalibrateCommand, WritesAProfileOfTheMachineThatWasMeasuredAndSaysWhereItComesFrom) {
   const std::string lines = write("m.0", measured_on(truth()));
   ASSERT_EQ(run({"--measured", lines, "-o", profile()}), status_done) << err_.str();

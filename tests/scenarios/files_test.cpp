@@ -1,15 +1,18 @@
 // A file that cannot be read: every command that gets one reports which and why, whatever it should contain.
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
 
+#include <csignal>
 #include <filesystem>
 #include <stdexcept>
 #include <thread>
 
 #include "scenarios/files/files.h"
 #include "tests/support/command_test.h"
+#include "tests/support/printed.h"
 
 namespace slipway::test {
 
@@ -84,6 +87,36 @@ TEST_F(OutputFiles, AppearsWholeAtCommit) {
   EXPECT_FALSE(fs::exists(folder + "/a"));
   EXPECT_EQ(file.commit(), 4u);
   EXPECT_EQ(fs::file_size(folder + "/a"), 4u);
+}
+
+TEST_F(OutputFiles, RightsStayAndNewFilesHaveThoseOfTheUser) {
+  std::ofstream(folder + "/a") << "old";
+  fs::permissions(folder + "/a", fs::perms(0640));
+  OutputFile(folder + "/a").commit();
+  EXPECT_EQ(fs::status(folder + "/a").permissions(), fs::perms(0640));
+  const mode_t before = ::umask(027);
+  OutputFile(folder + "/b").commit();
+  ::umask(before);
+  EXPECT_EQ(fs::status(folder + "/b").permissions(), fs::perms(0640));
+}
+
+TEST_F(OutputFiles, AKilledProcessLeavesNothing) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    OutputFile file(folder + "/a");
+    file.stream() << std::string(100'000, 'x') << std::flush;
+    ::raise(SIGKILL);
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(fs::is_empty(folder));
+}
+
+TEST_F(OutputFiles, BeyondALimitOfFileSizesNothingIsLeftAndTheReasonIsNamed) {
+  const Printed lower = printed_by("ulimit -f 8; " SLIPWAY_PROGRAM " lower " + tiny +
+                                   " --set schedule.global_batch=64 -o " + folder + "/run.slip 2>&1");
+  EXPECT_EQ(lower.status, 1);
+  EXPECT_THAT(lower.text, HasSubstr("File too large"));
+  EXPECT_TRUE(fs::is_empty(folder));
 }
 
 TEST_F(OutputFiles, WithoutCommitNothingIsLeftAndAnOldFileStays) {

@@ -75,6 +75,36 @@ TEST(Launch, ARankThatIsKilledIsNamedWithItsSignal) {
   EXPECT_EQ(describe(*result.first_failure), "rank 1 was killed by signal 9 (Killed)");
 }
 
+// In its first milliseconds, before it could meet the others: nobody else would notice.
+TEST(Launch, ARankThatIsStoppedIsNamedAndAllEnd) {
+  LaunchOptions options;
+  options.stopped_s = 0.5;
+  const auto begin = std::chrono::steady_clock::now();
+  const LaunchResult result = launch({script(0, "exec sleep 600"), script(1, "kill -STOP $$")}, options);
+  ASSERT_TRUE(result.first_failure);
+  EXPECT_THAT(describe(*result.first_failure), HasSubstr("rank 1 was stopped by signal 19"));
+  EXPECT_THAT(describe(*result.first_failure), HasSubstr("run.heartbeat_seconds"));
+  EXPECT_EQ(result.ends.size(), 2u);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3 * 2));
+}
+
+TEST(Launch, WhereAllRanksAreStoppedTheFirstIsNamedAndAllEnd) {
+  LaunchOptions options;
+  options.stopped_s = 0.5;
+  const LaunchResult result = launch({script(0, "sleep 0.2; kill -STOP $$"), script(1, "kill -STOP $$")}, options);
+  ASSERT_TRUE(result.first_failure);
+  EXPECT_EQ(result.first_failure->rank, 1);
+  EXPECT_EQ(result.ends.size(), 2u);
+}
+
+TEST(Launch, ARankThatIsStoppedForAShortTimeGoesOn) {
+  LaunchOptions options;
+  options.stopped_s = 30;
+  const LaunchResult result =
+      launch({script(0, "(sleep 0.3; kill -CONT $$) & kill -STOP $$; exit 0"), script(1, "exit 0")}, options);
+  EXPECT_FALSE(result.first_failure);
+}
+
 TEST(Launch, SurvivorsMayEndByThemselvesDuringTheGraceTime) {
   LaunchOptions options;
   options.grace_s = 20;

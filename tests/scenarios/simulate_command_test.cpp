@@ -7,8 +7,8 @@
 
 #include "scenarios/command_line/command.h"
 #include "scenarios/files/chrome_trace.h"
+#include "schedules/bundle/bundle.h"
 #include "schedules/catalogue/schedule_csv.h"
-#include "schedules/graph/bundle.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {
@@ -204,6 +204,37 @@ TEST_F(Commands, LowerWritesABundleThatReadsBack) {
   const Bundle bundle = read_bundle(in, "run.slip");
   EXPECT_EQ(bundle.scenario, "tiny-llama-cpu");
   EXPECT_EQ(bundle.run.steps, 7);
+}
+
+// A reader lowers the step of a bundle again, and refuses what is not that: so no kind of graph may be left out.
+TEST_F(Commands, BundlesOfEveryKindOfGraphReadBack) {
+  std::ofstream(path("s.csv")) << slipway_with({"show", tiny, "--csv", "--set", "schedule.name=zb-h1"}).out;
+  const std::string four = "cluster.gpus_per_node=4", experts = "model.experts=4 model.experts_per_token=2";
+  const std::string imported = "schedule.name=gpipe schedule.csv=" + path("s.csv");
+  for (const std::string& settings :
+       {std::string("layout.pipeline=1 layout.data=2 layout.zero=3 schedule.recompute=full"),
+        four + " layout.tensor=2 layout.sequence_parallel=true layout.zero=1",
+        four + " layout.tensor=4 layout.pipeline=1", four + " layout.context=2 layout.context_exchange=ring",
+        std::string("schedule.name=interleaved-1f1b layout.chunks=2"), std::string("schedule.name=chimera"),
+        std::string("schedule.name=zb-v"), std::string("schedule.name=terapipe schedule.slices=4"),
+        std::string("schedule.name=dualpipe"), imported,
+        std::string("run.optimizer.name=kfac schedule.fill=kfac schedule.kernels=torch"),
+        std::string("run.optimizer.name=kfac schedule.fill=none run.optimizer.refresh_steps=3"),
+        std::string("schedule.fill=evaluation schedule.evaluation_micro_batches=2"),
+        four + " layout.pipeline=1 layout.data=4 layout.expert=4 " + experts,
+        four +
+            " layout.tensor=2 layout.sequence_parallel=true layout.pipeline=1 layout.data=2 layout.expert=2 "
+            "layout.expert_tensor=1 " +
+            experts,
+        std::string("training.growth.rule=linear training.growth.warmup=32 training.growth.largest=16")}) {
+    std::vector<std::string> words{"lower", tiny, "-o", path("run.slip")};
+    std::istringstream each(settings);
+    for (std::string word; each >> word;) words.insert(words.end(), {"--set", word});
+    const Answer answer = slipway_with(words);
+    ASSERT_EQ(answer.status, status_done) << settings << '\n' << answer.err;
+    std::ifstream in(path("run.slip"));
+    EXPECT_NO_THROW(read_bundle(in, settings)) << settings;
+  }
 }
 
 TEST_F(Commands, ShowPrintsTheGridOfAScheduleThatAPersonCanCheck) {

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "scenarios/execute/launch.h"
-#include "schedules/graph/bundle.h"
+#include "schedules/bundle/bundle.h"
 
 namespace slipway::test {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "models/model/model.h"
-#include "schedules/graph/bundle.h"
+#include "schedules/bundle/bundle.h"
 #include "schedules/lower/lowering.h"
 
 namespace slipway::test {

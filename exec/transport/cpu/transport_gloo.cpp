@@ -8,6 +8,9 @@
 
 #include "exec/transport/cpu/transport_gloo.h"
 
+#include "exec/process/environment.h"
+#include "exec/process/store_tcp.h"
+
 namespace slipway::exec {
 namespace {
 
@@ -21,13 +24,14 @@ constexpr auto connect_patience = std::chrono::seconds(120);
 // there is only one thread.
 [[maybe_unused]] const bool flight_recorder_is_off = setenv("TORCH_FR_BUFFER_SIZE", "0", 1) == 0;
 
-bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0; }
-
 std::shared_ptr<gloo::transport::Device> make_device(const std::string& store_host) {
   const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
   if (interface && *interface) return c10d::ProcessGroupGloo::createDeviceForInterface(interface);
   if (is_loopback(store_host)) return c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
-  return c10d::ProcessGroupGloo::createDefaultDevice();
+  // Not the default, the address of this machine's name, which many systems have on the loopback.
+  const std::string own = address_towards(store_host);
+  return own.empty() ? c10d::ProcessGroupGloo::createDefaultDevice()
+                     : c10d::ProcessGroupGloo::createDeviceForHostname(own);
 }
 
 // A device is a thread that reads sockets. When it wakes beside a lane that is writing, that connection is locked. The

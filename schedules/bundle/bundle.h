@@ -28,6 +28,7 @@ struct Run {
   std::string evaluation_data;  // the same for held-out data, evaluated in the bubbles
   int checkpoint_steps = 0;     // between two checkpoints; 0: no checkpoints
   int checkpoints_kept = 2;     // the newest ones are kept
+  double heartbeat_s = 10;      // seconds that a rank may be stopped (SIGSTOP) before the run ends
 };
 
 // A bundle is the graph and the run, without durations. `execute` lowers, starts the ranks and merges their records.

@@ -1,18 +1,75 @@
-#include "schedules/graph/bundle.h"
+#include "schedules/bundle/bundle.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <istream>
 #include <iterator>
 #include <stdexcept>
 
-#include "schedules/graph/text_archive.h"
+#include "schedules/bundle/text_archive.h"
+#include "schedules/bundle/verify.h"
 
 namespace slipway::schedules {
+
+// A reader takes no value beyond these.
+template <>
+constexpr auto last_value<BlockKind> = BlockKind::head;
+template <>
+constexpr auto last_value<Norm> = Norm::layer;
+template <>
+constexpr auto last_value<Mlp> = Mlp::squared_relu;
+template <>
+constexpr auto last_value<Positions> = Positions::none;
+template <>
+constexpr auto last_value<NormPlace> = NormPlace::both;
+template <>
+constexpr auto last_value<Parallel> = Parallel::two_norms;
+template <>
+constexpr auto last_value<QkNorm> = QkNorm::unweighted;
+template <>
+constexpr auto last_value<Family> = Family::bert;
+template <>
+constexpr auto last_value<RouterScores> = RouterScores::sigmoid;
+template <>
+constexpr auto last_value<ContextExchange> = ContextExchange::ring;
+template <>
+constexpr auto last_value<Dispatcher> = Dispatcher::hybridep;
+template <>
+constexpr auto last_value<SplitKind> = SplitKind::list;
+template <>
+constexpr auto last_value<DecayStyle> = DecayStyle::cosine;
+template <>
+constexpr auto last_value<Dtype> = Dtype::float16;
+template <>
+constexpr auto last_value<NarrowRecipe> = NarrowRecipe::nvfp4;
+template <>
+constexpr auto last_value<Recompute> = Recompute::full;
+template <>
+constexpr auto last_value<Kernels> = Kernels::flash2_rmsnorm;
+template <>
+constexpr auto last_value<Fill> = Fill::evaluation;
+template <>
+constexpr auto last_value<Pass> = Pass::recompute;
+template <>
+constexpr auto last_value<TaskKind> = TaskKind::bubble_work;
+template <>
+constexpr auto last_value<WorkKind> = WorkKind::host_copy;
+template <>
+constexpr auto last_value<BufferKind> = BufferKind::kept;
+template <>
+constexpr auto last_value<Collective> = Collective::shift;
+template <>
+constexpr auto last_value<Axis> = Axis::host;
+template <>
+constexpr auto last_value<BatchRule> = BatchRule::norm_test;
+template <>
+constexpr auto last_value<bool> = true;
 
 namespace {
 
 constexpr std::string_view magic = "slipway-bundle";
-constexpr int version = 19;
+constexpr int version = 20;
 
 void fields(auto& a, Is<BlockRun> auto& run) {
   auto& b = run.block;
@@ -46,7 +103,23 @@ void fields(auto& a, Is<Optimizer> auto& o) {
     o.beta2, o.epsilon, o.weight_decay, o.router_bias_speed, o.moment_dtype, o.offload_fraction);
 }
 
-// Without `actions`: the tasks are in their order.
+// The lists of an imported schedule; a named one makes its own again.
+void actions(auto& a, auto& shared) {
+  a.line("actions");
+  bool imported = shared != nullptr;
+  a(imported);
+  if (!imported) return;
+  ActionLists lists;
+  if constexpr (!std::remove_reference_t<decltype(a)>::reads) lists = *shared;
+  a.list(lists, [&](auto& row) {
+    a.line("row");
+    a.list(row,
+           [&](auto& action) { a(action.pass, action.stage, action.micro_batch, action.slice, action.with_next); });
+  });
+  if constexpr (std::remove_reference_t<decltype(a)>::reads)
+    shared = std::make_shared<const ActionLists>(std::move(lists));
+}
+
 void fields(auto& a, Is<Step> auto& s) {
   Model model = s.model;
   fields(a, model);
@@ -61,11 +134,12 @@ void fields(auto& a, Is<Step> auto& s) {
     s.narrow_habits.casts_each_pass, s.narrow_habits.gathers_inputs, s.narrow_habits.gathers_weights,
     s.narrow_habits.dispatches, s.levers.recomputed.bits, s.levers.graphs.bits, s.levers.offloaded.bits,
     s.levers.offloaded_layers, s.levers.lora.rank, s.levers.lora.modules.bits);
+  actions(a, s.actions);
 }
 
 void fields(auto& a, Is<Run> auto& run) {
   a.line("run");
-  a(run.steps, run.seed, run.data, run.evaluation_data, run.checkpoint_steps, run.checkpoints_kept);
+  a(run.steps, run.seed, run.data, run.evaluation_data, run.checkpoint_steps, run.checkpoints_kept, run.heartbeat_s);
 }
 
 void fields(auto& a, Is<Work> auto& w) {
@@ -158,7 +232,7 @@ std::uint64_t checksum(std::string_view text) {
   return hash;
 }
 
-// Refuses ids that point outside their table; they would be undefined behaviour later.
+// Refuses ids that point outside their table, before anything follows them.
 class ReferenceCheck {
  public:
   ReferenceCheck(const TextReader& reader, const TaskGraph& graph)
@@ -181,10 +255,10 @@ class ReferenceCheck {
       require(work.block == none || inside(work.block, static_cast<std::size_t>(blocks)), "a work's block");
     }
     for (const Communicator& c : graph_.communicators) {
+      require(!c.ranks.empty(), "a communicator without members");
       for (const auto rank : c.ranks) require(is_rank(rank), "a communicator's rank");
     }
     check_tasks();
-    check_order();
   }
 
   // Requires the derived operators.
@@ -207,7 +281,6 @@ class ReferenceCheck {
   }
 
   void check_tasks() const {
-    if (graph_.window < 1) reader_.fail("the steps of a window are none");
     for (const Task& t : graph_.tasks) {
       require(inside(t.work, graph_.works.size()), "a task's work");
       require(inside(t.step, static_cast<std::size_t>(graph_.window)), "a task's step");
@@ -221,19 +294,10 @@ class ReferenceCheck {
     all_below(graph_.inputs.values, graph_.buffers.size(), "a task's input");
     all_below(graph_.outputs.values, graph_.buffers.size(), "a task's output");
     all_below(graph_.predecessors.values, graph_.tasks.size(), "a task's predecessor");
+    all_below(graph_.order, graph_.tasks.size(), "the order");
     for (const auto& [before, after] : graph_.carried) {
       require(before < graph_.tasks.size() && after < graph_.tasks.size(), "a carried dependency");
     }
-  }
-
-  void check_order() const {
-    all_below(graph_.order, graph_.tasks.size(), "the order");
-    std::vector<bool> seen(graph_.tasks.size());
-    for (const TaskId id : graph_.order) {
-      if (seen[id]) reader_.fail("the order names task " + std::to_string(id) + " twice");
-      seen[id] = true;
-    }
-    if (graph_.order.size() != graph_.tasks.size()) reader_.fail("the order does not name every task");
   }
 
   const TextReader& reader_;
@@ -255,11 +319,24 @@ void derive(TaskGraph& g) {
   }
 }
 
+void require_none(const TextReader& reader, const std::string& defect) {
+  if (!defect.empty())
+    reader.fail("the bundle is not what `slipway lower` writes: " + defect + "; lower the scenario again");
+}
+
 void settle(const TextReader& reader, TaskGraph& graph) {
-  const ReferenceCheck references(reader, graph);
-  references.run();
-  derive(graph);
-  references.check_operators();
+  require_none(reader, numbers_defect(graph.step));
+  try {
+    require_none(reader, step_defect(graph));
+    const ReferenceCheck references(reader, graph);
+    references.run();
+    derive(graph);
+    references.check_operators();
+    require_none(reader, lowering_defect(graph));
+  } catch (const std::invalid_argument& impossible) {  // operators or a lowering that do not exist
+    require_none(reader, impossible.what());
+  }
+  require_none(reader, order_defect(graph));
 }
 
 }  // namespace
@@ -270,8 +347,11 @@ void write_bundle(std::ostream& out, const Bundle& bundle) {
   writer(version);
   fields(writer, bundle);
   writer.text += '\n';
+  errno = 0;
   out << writer.text << "checksum " << checksum(writer.text) << '\n';
-  if (!out.flush()) throw std::runtime_error("the bundle could not be written (disk full?)");
+  if (!out.flush())
+    throw std::runtime_error(std::string("the bundle could not be written: ") +
+                             (errno != 0 ? std::strerror(errno) : "not all of it was taken"));
 }
 
 Bundle read_bundle(std::istream& in, const std::string& name) {

@@ -23,6 +23,10 @@ namespace slipway::schedules {
 template <typename T, typename U>
 concept Is = std::same_as<std::remove_const_t<T>, U>;
 
+// The largest value of an enumeration. Whoever archives one specialises this.
+template <typename Enum>
+constexpr Enum last_value = Enum::not_specialised;
+
 // Appends to `text`.
 class TextWriter {
  public:
@@ -128,6 +132,8 @@ class TextReader {
     if constexpr (std::is_enum_v<T> || std::is_same_v<T, bool>) {
       std::uint8_t number = 0;
       read(number);
+      if (number > static_cast<std::uint8_t>(last_value<T>))
+        fail(std::to_string(number) + " is no value of its enumeration");
       value = static_cast<T>(number);
     } else {
       const std::string_view found = token();

@@ -1,0 +1,23 @@
+// How large a task graph will be, before it is lowered: of ten million tasks one would otherwise hear that memory is out
+// after a minute. Tasks grow in proportion to micro-batches, so two small steps of the same layout tell.
+// Guarded by tests/scenarios/graph_size_test.cpp.
+#pragma once
+
+#include "scenarios/language/scenario.h"
+#include "schedules/step/layout.h"
+
+namespace slipway::scenarios {
+
+// Bytes of a task in a prepared graph: its lists, edges, buffers and durations (GPT-3 on 1,024 GPUs: 5.9 GB, 11.4 M).
+constexpr double bytes_per_task = 550;
+
+// Tasks of lower(step, lowered). 0: unknown, because the schedule is imported or the step is small.
+double estimated_tasks(const Step& step, const Representatives& lowered);
+
+// Bytes that this process may still take: of the machine, of its control group and of `ulimit -v`.
+double available_memory();
+
+// Throws UsageError with the estimate and what to do where `tasks` need more than there is.
+void refuse_beyond_memory(const Scenario& scenario, double tasks, double available);
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,29 @@
+// Is a bundle what the lowering makes? A checksum says that a file is as somebody wrote it, not that it is sound. So the
+// reader lowers the step of the bundle itself and compares: what is left to the file is the order of the tasks and the
+// bubble work, and both are checked.
+//
+//   numbers_defect    each number of the step by itself: counts that are counts, sums and products that can be counted
+//   rule book         the step as a whole (schedules/rules)
+//   lowering_defect   tasks, messages, members, bytes: those of lower(step); bubble work behind them, on its own rows
+//   order_defect      every task once, behind what it needs
+//
+// All but the last are asked before anything is derived from the numbers. Private to schedules/bundle.
+// Guarded by tests/schedules/bundle_test.cpp.
+#pragma once
+
+#include <string>
+
+#include "schedules/graph/task_graph.h"
+
+namespace slipway::schedules {
+
+// Each returns what is wrong, empty where nothing is.
+std::string numbers_defect(const Step& step);
+// Requires a step without numbers_defect.
+std::string step_defect(const TaskGraph& graph);
+// Requires a step without defect.
+std::string lowering_defect(const TaskGraph& graph);
+// Requires ids inside their tables.
+std::string order_defect(const TaskGraph& graph);
+
+}  // namespace slipway::schedules

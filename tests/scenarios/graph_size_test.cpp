@@ -1,0 +1,71 @@
+// Estimates of how large a task graph will be, beside the graphs that the lowering makes.
+#include "scenarios/step/graph_size.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scenarios/step/prepared_step.h"
+#include "schedules/lower/lowering.h"
+#include "tests/support/command_test.h"
+#include "tests/support/printed.h"
+
+namespace slipway::test {
+namespace {
+
+using testing::HasSubstr;
+
+Scenario example(const std::string& name, const std::vector<std::string>& settings) {
+  return checked_scenario(SLIPWAY_SOURCE_DIR "/scenarios/examples/" + name + ".yaml", settings);
+}
+
+// The graph has at most a tenth more or fewer tasks than estimated: passes at the ends of a step differ.
+TEST(GraphSize, TasksAreEstimatedFromTwoSmallStepsOfTheSameLayout) {
+  for (const std::vector<std::string>& settings : {std::vector<std::string>{},
+                                                   {"layout.zero=3"},
+                                                   {"schedule.name=zb-h1"},
+                                                   {"schedule.recompute=full"},
+                                                   {"layout.tensor=4", "layout.data=4"},
+                                                   {"layout.context=2", "layout.data=1", "layout.zero=0"}}) {
+    std::vector<std::string> all = settings;
+    all.push_back("schedule.global_batch=256");
+    const Scenario scenario = example("llama-8b-64xh100", all);
+    const double estimated = estimated_tasks(scenario.step, {});
+    const auto lowered = static_cast<double>(lower(scenario.step).tasks.size());
+    EXPECT_NEAR(estimated / lowered, 1, 0.1) << testing::PrintToString(settings);
+  }
+}
+
+TEST(GraphSize, AGraphThatDoesNotFitIsRefusedWithTheEstimateAndTheRemedy) {
+  const Scenario scenario = example("tiny-llama-cpu", {});
+  EXPECT_NO_THROW(refuse_beyond_memory(scenario, 1e6, 1e9));
+  try {
+    refuse_beyond_memory(scenario, 1e7, 1e9);
+    FAIL() << "ten million tasks fit into 1 GB";
+  } catch (const std::exception& refusal) {
+    EXPECT_THAT(std::string(refusal.what()), HasSubstr("about 10.0 M tasks"));
+    EXPECT_THAT(std::string(refusal.what()), HasSubstr("lower schedule.global_batch"));
+  }
+}
+
+// 11.4 million tasks: refused at once, where a limit leaves no room.
+TEST(GraphSize, LowerRefusesBeforeItBegins) {
+  const Printed lower = printed_by("ulimit -v 3000000; " SLIPWAY_PROGRAM " lower " SLIPWAY_SOURCE_DIR
+                                   "/scenarios/examples/gpt3-175b-1024xa100.yaml -o /dev/null 2>&1");
+  EXPECT_EQ(lower.status, 2);
+  EXPECT_THAT(lower.text, HasSubstr("about 11"));
+  EXPECT_THAT(lower.text, HasSubstr("M tasks"));
+}
+
+// Also where micro-batches that repeat are left out: of a long pipeline too many remain.
+TEST(GraphSize, APipelineOfAThousandStagesIsRefusedAtOnceWhereItDoesNotFit) {
+  const Printed simulate = printed_by(
+      "ulimit -v 1500000; " SLIPWAY_PROGRAM " simulate " SLIPWAY_SOURCE_DIR
+      "/scenarios/examples/llama-8b-64xh100.yaml --set model.layers=1022 --set cluster.nodes=128 --set "
+      "layout.pipeline=1024 --set layout.tensor=1 --set layout.sequence_parallel=false --set layout.data=1 --set "
+      "layout.zero=0 --set schedule.global_batch=4096 2>&1");
+  EXPECT_EQ(simulate.status, 2);
+  EXPECT_THAT(simulate.text, HasSubstr("M tasks"));
+}
+
+}  // namespace
+}  // namespace slipway::test
