@@ -11,6 +11,8 @@
 #include <iostream>
 #include <mutex>
 
+#include "scenarios/answers/readable.h"
+
 namespace slipway::scenarios {
 
 namespace {
@@ -66,6 +68,8 @@ std::jthread ticker(std::chrono::duration<double> pause, std::function<void()> t
   });
 }
 
+std::string rate_text(double rate) { return rate < 100 ? fmt::format("{:.2g}", rate) : readable_count(rate); }
+
 double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
@@ -97,6 +101,11 @@ void ProgressLine::report(double done_share, const std::string& detail) {
   show();
 }
 
+void ProgressLine::counts(double all, std::string units) {
+  const std::scoped_lock lock(mutex_);
+  all_ = all, units_ = std::move(units);
+}
+
 void ProgressLine::show() {
   reported_ = std::chrono::steady_clock::now();
   shown_ = true;
@@ -104,8 +113,9 @@ void ProgressLine::show() {
   std::string line = what_ + ": ";
   if (share_) line += fmt::format("{}{:.0f} % after ", detail_.empty() ? "" : detail_ + ", ", 100 * *share_);
   line += fmt::format("{:.0f} s", past_s);
-  if (!detail_.empty() && share_ >= 0.01 && share_ < 1)
-    line += fmt::format(", about {:.0f} s left", past_s * (1 / *share_ - 1));
+  if (all_ > 0 && share_ > 0 && past_s > 0)
+    line += fmt::format(", {} {}/s", rate_text(all_ * *share_ / past_s), units_);
+  if (share_ >= 0.01 && share_ < 1) line += fmt::format(", about {:.0f} s left", past_s * (1 / *share_ - 1));
   const std::string rest(terminal_ && line.size() < width_ ? width_ - line.size() : 0, ' ');
   width_ = line.size();
   err_ << (terminal_ ? "\r" + line + rest : line + "\n") << std::flush;

@@ -57,6 +57,8 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
   // `detail`: the current work, printed before the share. The line also estimates the time left from the share so far.
   void report(double done_share, const std::string& detail = "");
+  // The whole work is so many of these: then the line has their rate, "12 runs/s".
+  void counts(double all, std::string units);
 
  private:
   void show();  // mutex_ is held
@@ -68,6 +70,8 @@ class ProgressLine {
   std::chrono::steady_clock::time_point began_, reported_;
   std::mutex mutex_;             // guards all members
   std::optional<double> share_;  // from the last report
+  double all_ = 0;               // 0: not counted
+  std::string units_;
   std::string detail_;
   std::jthread thread_;  // stops and joins before the other members go
 };

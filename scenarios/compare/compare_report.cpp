@@ -29,8 +29,8 @@ Plot kinds_plot(const Comparison& comparison) {
 
 // The kind whose error is the most seconds.
 std::string reason_of(const Comparison& c) {
-  std::string text = fmt::format("The step was predicted {} {} than measured.", error_text(c.step_error()),
-                                 c.step_error() < 0 ? "shorter" : "longer");
+  std::string text = fmt::format("The step was predicted {} {} than measured.",
+                                 readable_share(std::abs(c.step_error())), c.step_error() < 0 ? "shorter" : "longer");
   const KindComparison* most = nullptr;
   for (const KindComparison& kind : c.kinds)
     if (most == nullptr ||

@@ -10,6 +10,7 @@
 
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/options.h"
+#include "scenarios/files/program_folder.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -47,7 +48,7 @@ int demo_command(const std::vector<std::string>& args, std::ostream& out, std::o
       .flag("print", "only print where they are")
       .notes("BROWSER names the program that opens them (default: xdg-open).");
   if (!options.parse(args, out)) return status_done;
-  const std::filesystem::path beside = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "demo";
+  const std::filesystem::path beside = program_folder() / "demo";
   const std::filesystem::path folder = options.text("folder").value_or(beside.string());
   bool any = false, all_opened = true;
   for (const Page& page : pages) {

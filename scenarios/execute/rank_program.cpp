@@ -12,6 +12,7 @@
 #include "exec/run/launchers.h"
 #include "exec/run/run_files.h"
 #include "scenarios/execute/launch.h"
+#include "scenarios/files/program_folder.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -52,7 +53,7 @@ std::string rank_program() {
   const char* named = std::getenv("SLIPWAY_RANK");
   const std::string path =
       named ? std::string(named)
-            : (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "slipway-rank").string();
+            : (program_folder() / "slipway-rank").string();
   if (::access(path.c_str(), X_OK) == 0) {
     require_torch(path);
     return path;

@@ -46,9 +46,12 @@ MeasuredStep measured_step(MovedStep& step, double predicted_s, double measured_
   for (const Rate& rate : rates_of(step.scenario()))
     add(rate.name, rate.id, rate.spread, step.speed_for(rate, target_s), measured);
   const Layout& layout = step.scenario().step.layout;
-  std::optional<double> best;  // of the stage that needs the least
+  // The stage that needs the least. Equal stages need the same: a stage that is not slower at the best one's speed is none.
+  constexpr double same = 1 + 1e-4;
+  std::optional<double> best;
   int of = 0;
   for (int rank = 0; rank < layout.pipeline && measured_s > predicted_s; ++rank) {
+    if (best && step.seconds_with_stage(rank, *best) <= same * target_s) continue;
     const std::optional<double> speed = step.speed_of_stage_for(rank, target_s);
     if (speed && (!best || *speed > *best)) best = speed, of = rank;
   }

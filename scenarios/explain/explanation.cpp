@@ -6,6 +6,7 @@
 
 #include "scenarios/language/usage_error.h"
 #include "scenarios/simulate/prediction.h"
+#include "scenarios/step/bubble_work.h"
 #include "schedules/time/breakdown.h"
 
 namespace slipway::scenarios {
@@ -52,10 +53,10 @@ Explanation explanation_of(const Scenario& scenario, const ExplainOptions& optio
   const auto begin = [&](const char* doing, double share) {
     if (options.progress) options.progress(doing, share);
   };
-  if (scenario.step.fill != Fill::none || uses_kfac(scenario.step))
+  if (options.trace != nullptr && has_bubble_work(scenario))
     throw UsageError(scenario.path +
-                     ": explain does not know bubble work, whose window has several steps; set schedule.fill to none "
-                     "and run.optimizer.name to adamw");
+                     ": --run cannot compare bubble work, whose tasks come once in several steps; leave out --run, or "
+                     "give the measured step with --measured");
   Explanation answer;
   begin("simulating", 0);
   StepOptions how;

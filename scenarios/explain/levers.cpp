@@ -1,9 +1,15 @@
 #include "scenarios/explain/levers.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
 #include <stdexcept>
 
 #include "scenarios/language/check_scenario.h"
 #include "scenarios/language/keys.h"
+#include "scenarios/language/load_trainer.h"
 #include "scenarios/plan/search.h"
 #include "schedules/rules/rules.h"
 
@@ -24,6 +30,38 @@ std::vector<std::string> settings_of(const Scenario& before, const Scenario& aft
   if (was.overlaps_gather != is.overlaps_gather) settings.emplace_back("trainer overlaps weight gathers");
   if (was.blocking_transfers != is.blocking_transfers) settings.emplace_back("trainer does not wait for sends");
   return settings;
+}
+
+// Of a file, which the loader has read before, or built in.
+std::optional<Trainer> trainer_of(const Scenario& scenario) {
+  if (scenario.trainer_file.empty()) {
+    const Trainer* built_in = built_in_trainer(scenario.trainer.name);
+    return built_in == nullptr ? std::nullopt : std::optional(*built_in);
+  }
+  Defects ignored;
+  Reference from;
+  from.origin.file = scenario.path;
+  from.key = "cluster.trainer";
+  from.folder = std::filesystem::path(scenario.path).parent_path().string();
+  return load_trainer(scenario.trainer_file, from, ignored);
+}
+
+// Why the scenario's trainer cannot do this; empty: it can, or nobody knows. Only a named trainer lacks anything.
+std::string lack_of(const Scenario& scenario, const std::vector<std::string>& settings) {
+  if (!scenario.names_trainer) return "";
+  const std::optional<Trainer> trainer = trainer_of(scenario);
+  if (!trainer) return "";
+  for (const std::string& setting : settings) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos) return scenario.trainer.name + " does not do so";  // a habit
+    const auto lever = trainer->levers.find(setting.substr(0, equals));
+    if (lever == trainer->levers.end()) continue;
+    const std::vector<std::string>& values = lever->second;
+    if (std::ranges::find(values, setting.substr(equals + 1)) == values.end())
+      return fmt::format("{} does not have it; of {} it has {}", scenario.trainer.name, lever->first,
+                         fmt::join(values, ", "));
+  }
+  return "";
 }
 
 }  // namespace
@@ -59,6 +97,8 @@ Change changed_by(const Lever& lever, const Scenario& scenario) {
     return change;
   }
   change.settings = settings_of(scenario, changed);
+  change.why_not = lack_of(scenario, change.settings);
+  if (!change.why_not.empty()) return change;
   change.scenario = std::move(changed);
   return change;
 }

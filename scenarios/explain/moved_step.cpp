@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scenarios/step/bubble_work.h"
 #include "schedules/time/critical_path.h"
 #include "schedules/time/metrics.h"
 
@@ -56,13 +57,24 @@ std::optional<Replayed> replayed(const PreparedStep& prepared, const Durations& 
   return result;
 }
 
-PreparedStep with_patience(const Scenario& scenario, int patience) {
-  return prepared_unchecked(scenario, {.representatives_only = true, .patience = patience});
-}
-
 int patience_of(std::size_t attempt) { return static_cast<int>(std::pow(3, attempt)); }
 
 }  // namespace
+
+PreparedStep MovedStep::with_patience(const Scenario& scenario, int patience) {
+  PreparedStep step = prepared_unchecked(scenario, {.representatives_only = true, .patience = patience});
+  if (!has_bubble_work(scenario)) return step;
+  unfilled_ = step;
+  fill_bubbles(step);
+  return step;
+}
+
+Durations MovedStep::durations(const PreparedStep& step, const Moved& moved) const {
+  if (!unfilled_) return durations_of(step.graph, moved);
+  const Durations own = durations_of(unfilled_->graph, moved);
+  return window_durations(step.scenario, unfilled_->graph, own, moved.cluster, step.graph.window,
+                          moved.stretch[static_cast<std::size_t>(TimePart::bubble_work)]);
+}
 
 MovedStep::MovedStep(const Scenario& scenario) {
   for (;;) {
@@ -84,34 +96,51 @@ MovedStep::MovedStep(const Scenario& scenario) {
 }
 
 double MovedStep::seconds(const Moved& moved) {
-  for (std::size_t attempt = 0;; ++attempt) {
+  for (std::size_t attempt = first_attempt_;; ++attempt) {
     if (attempt == prepared_.size())
       prepared_.push_back(with_patience(prepared_.front().scenario, 10 * patience_of(attempt)));
     const PreparedStep& step = prepared_[attempt];
-    if (const auto result = replayed(step, durations_of(step.graph, moved)))
+    if (const auto result = replayed(step, durations(step, moved))) {
+      last_attempt_ = attempt;
       return step_time_of(step.graph, result->timeline, result->pointer());
+    }
   }
 }
 
+// Seconds are the longest of many paths, each a constant plus work / speed. So they are convex and made of straight parts in
+// 1 / speed, where a false position with halved ends (Illinois; Dowell and Jarratt 1971) needs few replays.
 std::optional<double> MovedStep::solve(const std::function<Moved(double speed)>& moved, double target_s) {
-  constexpr double far = 100, close = 1e-4;
-  // By the logarithm of the speed, where seconds fall.
-  const bool faster = target_s < seconds_;
-  double near = 0, end = faster ? std::log(far) : -std::log(far);
-  double at_near = std::log(seconds_ / target_s), at_end = std::log(seconds(moved(std::exp(end))) / target_s);
-  if (at_near == 0) return 1;
-  if (at_near * at_end > 0) return std::nullopt;
+  constexpr double few_times = 3, far = 100, close = 2e-5;
   constexpr int most = 40;
-  for (int i = 0; i < most; ++i) {
-    // Seconds are about constant + work / speed, so bisection of the logarithm is not far behind any other way.
-    const double straight = near + (end - near) * at_near / (at_near - at_end);
-    const double middle = i % 2 == 0 ? straight : (near + end) / 2;
-    const double at = std::log(seconds(moved(std::exp(middle))) / target_s);
-    if (std::abs(at) < close) return std::exp(middle);
-    (at * at_near > 0 ? near : end) = middle;
-    (at * at_near > 0 ? at_near : at_end) = at;
+  if (target_s == seconds_) return 1;
+  const bool faster = target_s < seconds_;
+  double near = 1, end = faster ? 1 / few_times : few_times;  // 1 / speed
+  first_attempt_ = 0;
+  double at_near = seconds_ - target_s, at_end = seconds(moved(1 / end)) - target_s;
+  if (at_near * at_end > 0) {
+    near = end, at_near = at_end;
+    end = faster ? 1 / far : far, at_end = seconds(moved(1 / end)) - target_s;
   }
-  return std::exp((near + end) / 2);
+  if (at_near * at_end > 0) return std::nullopt;
+  double middle = near;
+  int side = 0;  // which end the last replay moved
+  for (int i = 0; i < most; ++i) {
+    middle = (near * at_end - end * at_near) / (at_end - at_near);
+    first_attempt_ = last_attempt_;  // dates that do not repeat at one speed hardly do at the next
+    const double at = seconds(moved(1 / middle)) - target_s;
+    if (std::abs(at) < close * target_s) break;
+    if (at * at_near > 0) {
+      near = middle, at_near = at;
+      if (side == 1) at_end /= 2;
+      side = 1;
+    } else {
+      end = middle, at_end = at;
+      if (side == -1) at_near /= 2;
+      side = -1;
+    }
+  }
+  first_attempt_ = 0;
+  return 1 / middle;
 }
 
 std::optional<double> MovedStep::speed_for(const Rate& rate, double target_s) {
@@ -124,15 +153,23 @@ std::optional<double> MovedStep::speed_for(const Rate& rate, double target_s) {
       target_s);
 }
 
+namespace {
+
+Moved with_slow_stage(const Scenario& scenario, int pipeline_rank, double speed) {
+  Moved moved(scenario.cluster);
+  moved.stage_stretch.assign(static_cast<std::size_t>(scenario.step.layout.pipeline), 1);
+  moved.stage_stretch[static_cast<std::size_t>(pipeline_rank)] = 1 / speed;
+  return moved;
+}
+
+}  // namespace
+
 std::optional<double> MovedStep::speed_of_stage_for(int pipeline_rank, double target_s) {
-  return solve(
-      [&](double speed) {
-        Moved moved(scenario().cluster);
-        moved.stage_stretch.assign(static_cast<std::size_t>(scenario().step.layout.pipeline), 1);
-        moved.stage_stretch[static_cast<std::size_t>(pipeline_rank)] = 1 / speed;
-        return moved;
-      },
-      target_s);
+  return solve([&](double speed) { return with_slow_stage(scenario(), pipeline_rank, speed); }, target_s);
+}
+
+double MovedStep::seconds_with_stage(int pipeline_rank, double speed) {
+  return seconds(with_slow_stage(scenario(), pipeline_rank, speed));
 }
 
 }  // namespace slipway::scenarios

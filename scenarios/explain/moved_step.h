@@ -3,7 +3,8 @@
 //   Scenario ──lower, order──► graph ──┬─ prices of the scenario's cluster ──► replay ──► seconds, critical path
 //                                      └─ moved prices ──► replay in the same order ──► seconds
 //
-// Ranks run in the order that was made for the machine as its profile says, however fast it really is.
+// Ranks run in the order that was made for the machine as its profile says, however fast it really is. Bubble work stays
+// where it was placed, and its seconds move.
 // Guarded by tests/scenarios/explain_rates_test.cpp: as replays of scenarios with other profiles.
 #pragma once
 
@@ -14,7 +15,7 @@
 
 namespace slipway::scenarios {
 
-// As durations_of with the hosts' issue, with what is moved. Requires the graph's order.
+// As durations_of with the hosts' issue, with what is moved. Requires the graph's order, and no bubble work.
 Durations durations_of(const TaskGraph& graph, const Moved& moved);
 
 class MovedStep {
@@ -32,10 +33,16 @@ class MovedStep {
   std::optional<double> speed_for(const Rate& rate, double target_s);
   // The same of all GPUs of one pipeline rank.
   std::optional<double> speed_of_stage_for(int pipeline_rank, double target_s);
+  // Seconds of the step where they have this speed.
+  double seconds_with_stage(int pipeline_rank, double speed);
 
  private:
+  PreparedStep with_patience(const Scenario& scenario, int patience);
+  Durations durations(const PreparedStep& step, const Moved& moved) const;
   std::optional<double> solve(const std::function<Moved(double speed)>& moved, double target_s);
-  std::vector<PreparedStep> prepared_;  // with more and more micro-batches, the last one with all of them
+  std::vector<PreparedStep> prepared_;                // with more and more micro-batches, the last one with all of them
+  std::optional<PreparedStep> unfilled_;              // with bubble work: the step without it
+  std::size_t first_attempt_ = 0, last_attempt_ = 0;  // in prepared_: where seconds() begins, and where it ended
   double seconds_ = 0;
   TimeParts path_, ranks_;
 };

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "scenarios/step/bubble_work.h"
+
 namespace slipway::scenarios {
 namespace {
 
@@ -103,6 +105,8 @@ std::vector<Rate> rates_of(const Scenario& scenario) {
   } else {
     add("measured blocks", "blocks", "gemm", [](Moved& m, double s) { stretch(m, {blocks}, s); });
   }
+  if (has_bubble_work(scenario))
+    add("bubble work", "bubble_work", "gemm", [](Moved& m, double s) { stretch(m, {bubble_work}, s); });
   add("launches by the host", "launches", "host_kernel",
       [](Moved& m, double s) { each_machine(m, [&](Machine& of) { speed_up_launches(of, s); }); });
   if (has_fabric(cluster, Fabric::Scope::node)) {
@@ -122,6 +126,11 @@ std::vector<Rate> rates_of(const Scenario& scenario) {
         [](Moved& m, double s) { each_machine(m, [&](Machine& of) { of.constants.exposed /= s; }); });
     add("work once per step", "fixed", "fixed", [](Moved& m, double s) { stretch(m, {fixed}, s); });
     add("all of the machine", "whole", "whole", speed_up_all);
+    rates.back().of_all = true;
+  } else {
+    add("all compute", "compute", "whole", [](Moved& m, double s) {
+      stretch(m, {products, expert_products, attention, element_wise, head, blocks, optimizer, host}, s);
+    });
     rates.back().of_all = true;
   }
   return rates;

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "scenarios/files/embedded_files.h"
+#include "scenarios/language/keys.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -82,8 +83,8 @@ class TrainerReader {
   std::optional<Trainer> read(const Value& root) {
     const std::size_t before = defects_.size();
     for (const Entry& section : root.entries) {
-      if (section.key != "facts" && section.key != "memory") {
-        refuse(section.origin, section.key, "unknown key; allowed: facts, memory", "remove it");
+      if (section.key != "facts" && section.key != "memory" && section.key != "levers") {
+        refuse(section.origin, section.key, "unknown key; allowed: facts, memory, levers", "remove it");
         continue;
       }
       if (section.value.kind != Value::Kind::map) {
@@ -114,10 +115,23 @@ class TrainerReader {
       trainer_.memory.sources.push_back(entry.key + ": " + source->text);
       return read_memory(entry, *value, path);
     }
+    if (section == "levers") return read_lever(entry, *value, path);
     const auto found = known_facts.find(entry.key);
     if (found == known_facts.end())
       return refuse(entry.origin, path, "is no fact; allowed: " + all_facts(), "remove it");
     refuse_unless(found->second(value->text, trainer_.facts), *value, path);
+  }
+
+  void read_lever(const Entry& entry, const Value& value, const std::string& path) {
+    const bool is_lever = entry.key.starts_with("layout.") || entry.key.starts_with("schedule.");
+    if (!is_lever || std::ranges::find(scenario_keys(), entry.key, &Key::path) == scenario_keys().end())
+      return refuse(entry.origin, path, "is no key of layout or schedule (slipway list keys)", "remove it");
+    std::vector<std::string>& values = trainer_.levers[entry.key];
+    for (std::size_t at = 0; at <= value.text.size();) {
+      const std::size_t end = std::min(value.text.find(", ", at), value.text.size());
+      values.push_back(value.text.substr(at, end - at));
+      at = end + 2;
+    }
   }
 
   void refuse_unless(const std::string& allowed, const Value& value, const std::string& path) {

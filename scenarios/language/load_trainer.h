@@ -4,13 +4,18 @@
 //     hopper: {value: flash2, source: "nanotron ... flash_attn 2 (src/nanotron/models/llama.py)"}
 //   memory:                                                           (models/memory/memory_constants.h)
 //     loss: {value: plain, source: "..."}
+//   levers:                                                           scenario keys of layout and schedule
+//     schedule.name: {value: "gpipe, 1f1b", source: "..."}            it has no other; `slipway explain` offers none
 //
-// A fact that a file leaves out is that of `generic`.
+// A fact that a file leaves out is that of `generic`. A lever that it leaves out may have any value.
 // Guarded by tests/scenarios/load_trainer_test.cpp.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "models/machine/trainer_facts.h"
 #include "models/memory/memory_constants.h"
@@ -21,7 +26,8 @@ namespace slipway::scenarios {
 struct Trainer {
   TrainerFacts facts;
   MemoryFacts memory;
-  int named = 0;  // facts that its file states
+  std::map<std::string, std::vector<std::string>> levers;  // scenario key → the values that it may have
+  int named = 0;                                           // facts that its file states
 };
 
 std::optional<Trainer> trainer_from_yaml(const std::string& text, const std::string& file, const std::string& name,

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <ostream>
 
+#include "scenarios/answers/readable.h"
 #include "scenarios/answers/terminal_timeline.h"
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/options.h"
 #include "scenarios/command_line/outputs.h"
 #include "scenarios/command_line/progress.h"
+#include "scenarios/command_line/shard.h"
 #include "scenarios/language/nearest.h"
 #include "scenarios/plan/answer.h"
 #include "scenarios/plan/plan_page.h"
@@ -38,18 +40,21 @@ CommandOptions declared_options() {
       .values("keep", "KEY", "keep the scenario's value of this layout or schedule key; may be repeated")
       .value("output", "FILE", "write the winner, row 1, as a scenario file, ready for simulate and execute")
       .letter('o')
-      .value("emit", "TRAINER", "print the winner's launch arguments for megatron or torchtitan")
       .value("memory-share", "SHARE",
              "share of a GPU's memory that a layout may need with 99 % probability, 0..1 (default: 1)")
       .value("top", "N", "rows of the table (default 10)")
       .value("report", "FILE", report_meaning)
       .flag("json", "print only the answer, as JSON, on standard output")
-      .json_keys(plan_answers())
-      .notes(
-          "Layouts are recommended that fit with a probability of 99 %, by the verdict of `slipway memory`.\n"
-          "--emit prints arguments of the winner, or of the first row that the trainer runs as planned.\n"
-          "Tables are as wide as COLUMNS or the terminal; settings that all rows share are printed below them.\n"
-          "Ctrl-C ends the search and prints the best so far; the exit status is then 1.");
+      .json_keys(plan_answers());
+  declare_shard_options(options, "layout", "print the winner's launch arguments for megatron or torchtitan; slurm: ");
+  options.notes(
+      "Layouts are recommended that fit with a probability of 99 %, by the verdict of `slipway memory`.\n"
+      "--emit prints arguments of the winner, or of the first row that the trainer runs as planned.\n"
+      "Tables are as wide as COLUMNS or the terminal; settings that all rows share are printed below them.\n"
+      "A shard simulates what may be among the fastest of its own layouts. --merge simulates what is missing, which "
+      "is\n"
+      "little, so that its answer is that of one machine.\n"
+      "Ctrl-C ends the search and prints the best so far; the exit status is then 1.");
   return options;
 }
 
@@ -96,6 +101,38 @@ void write_page(const std::string& path, const PlanAnswer& answer, std::ostream&
   write_report(path, report_of(answer, winner ? &*winner : nullptr));
 }
 
+// The words that name this search, and the files that it reads.
+ShardIdentity identity_of(const CommandOptions& options, const Scenario& scenario) {
+  std::vector<std::string> words = options.arguments();
+  for (const char* option : {"set", "keep"})
+    for (const std::string& value : options.all(option)) words.insert(words.end(), {std::string("--") + option, value});
+  for (const char* option : {"memory-share", "top"})
+    if (const auto value = options.text(option)) words.insert(words.end(), {std::string("--") + option, *value});
+  return scenarios::identity_of(std::move(words), {scenario.files.begin(), scenario.files.end()});
+}
+
+KnownPrices merged_prices(const std::string& folder, const ShardIdentity& identity) {
+  KnownPrices known;
+  for (ShardRow& row : merged_rows(folder, identity, std::nullopt)) known[row.part] = std::move(row.values);
+  return known;
+}
+
+// The file of a shard whose candidates were ranked.
+int answer_shard(const CommandOptions& options, const Scenario& scenario, const SearchResult& result,
+                 const KnownPrices& found, std::ostream& out, std::ostream& err) {
+  if (!result.complete) {
+    err << "slipway plan: interrupted; this shard has no file\n";
+    return status_failed;
+  }
+  std::vector<ShardRow> rows;
+  for (const auto& [candidate, values] : found) rows.push_back({candidate, {}, values});
+  const std::string path = write_shard(options, identity_of(options, scenario), rows);
+  const Shard shard = shard_from(*options.text("shard"));
+  out << fmt::format("shard {} of {}, {} simulated: {}\n", shard.number, shard.count,
+                     counted(static_cast<std::int64_t>(rows.size()), "layout"), path);
+  return status_done;
+}
+
 }  // namespace
 
 int plan_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
@@ -104,7 +141,12 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   SearchOptions search;
   search.best = options.integer("top", 10, 1);
   check_kept(options.all("keep"));
-  const std::optional<Trainer> trainer = trainer_named(options.text("emit"));
+  check_shard_options(options, {"json", "output", "report"});
+  if (options.has("shard")) {
+    const Shard shard = shard_from(*options.text("shard"));
+    search.shard = shard.number, search.shards = shard.count;
+  }
+  const std::optional<Trainer> trainer = emits_slurm(options) ? std::nullopt : trainer_named(options.text("emit"));
   const std::string& path = options.arguments()[0];
   const Scenario scenario = scenario_to_search(path, options.all("set"), options.all("keep"));
   if (trainer) refuse_what_trainer_lacks(scenario, *trainer);
@@ -112,6 +154,20 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   if (const auto file = options.text("output")) check_output("-o", *file, inputs_of(scenario));
 
   check_report(options, inputs_of(scenario));
+  if (emits_slurm(options)) {
+    out << slurm_script("plan", args, options, "");
+    return status_done;
+  }
+  KnownPrices known, found;
+  SearchOptions other_searches = search;  // of changed scenarios: nothing is known of them
+  if (const auto folder = options.text("merge")) {
+    known = merged_prices(*folder, identity_of(options, scenario));
+    search.known = &known;
+  }
+  if (options.has("shard")) {
+    make_shard_folder(options);
+    search.found = &found;
+  }
 
   const CatchInterrupts guard;
   std::optional<ProgressLine> progress(std::in_place, err, "planning " + scenario.name, is_terminal(err));
@@ -122,6 +178,7 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   };
   search.columns = table_columns();
   search.interrupted = CatchInterrupts::asked;
+  other_searches.progress = search.progress, other_searches.interrupted = search.interrupted;
   SearchResult result;
   std::vector<std::string> other_ways;
   try {
@@ -130,11 +187,12 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
       return search_space(changed, obeys ? options.all("keep") : std::vector<std::string>{});
     };
     result = search_layouts(scenario, space_of(scenario, keeps), search);
-    if (result.closest) other_ways = remedies(scenario, keeps, space_of, *result.closest, search);
+    if (result.closest) other_ways = remedies(scenario, keeps, space_of, *result.closest, other_searches);
   } catch (const std::invalid_argument& error) {
     throw UsageError(path + ": " + error.what());
   }
   progress.reset();
+  if (options.has("shard")) return answer_shard(options, scenario, result, found, out, err);
   const PlanAnswer answer{scenario, options.all("set"), result, search, trainer, options.text("output"), other_ways};
   if (const auto file = options.text("report")) write_page(*file, answer, err);
   return options.has("json") ? print_json(answer, out, err) : print_text(answer, out, err);

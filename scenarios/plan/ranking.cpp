@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <exception>
@@ -148,6 +149,17 @@ Numbers numbers_of(const PricedLayout& row) {
           row.timeline_share,     row.replayed_s};
 }
 
+std::vector<double> values_of(const Numbers& n) {
+  return {n.simulated ? 1.0 : 0, n.step_time_s,  n.mfu,          n.compute_share,   n.bubble_share,
+          n.exposed_comm_share,  n.memory_bytes, n.memory_share, n.fit_probability, n.timeline_bytes,
+          n.timeline_share,      n.replayed_s};
+}
+
+Numbers numbers_in(const std::vector<double>& v) {
+  return {v.at(0) != 0, v.at(1), v.at(2), v.at(3), v.at(4),  v.at(5),
+          v.at(6),      v.at(7), v.at(8), v.at(9), v.at(10), v.at(11)};
+}
+
 }  // namespace
 
 void refuse_below_bound(const Step& choice, double bound_s, double step_time_s) {
@@ -194,10 +206,29 @@ Ranking::Ranking(const Scenario& scenario, const SearchOptions& options, StepEst
       is_sharp_(candidates.size(), false),
       sharp_bounds_(candidates.size(), 0),
       workers_(workers_of(options), [this](int job, double limit, std::byte* result) {
-        const Numbers numbers =
-            numbers_of(price_if_it_fits(scenario_, candidates_[job].choice, options_.memory_share, limit));
-        std::memcpy(result, &numbers, sizeof numbers);
+        price(static_cast<std::size_t>(job), limit, result);
       }) {}
+
+// What another machine found holds where it is what would be found here: simulated and replayed, or too large, or slower
+// than the limit.
+void Ranking::price(std::size_t candidate, double limit, std::byte* result) const {
+  constexpr double apart = 1 + 1e-6;  // as simulated_step keeps off the limit
+  if (options_.known != nullptr) {
+    if (const auto known = options_.known->find(candidate); known != options_.known->end()) {
+      const Numbers numbers = numbers_in(known->second);
+      const bool is_replayed = numbers.replayed_s > 0 || !std::isfinite(limit);
+      const bool is_too_large = !numbers.simulated && numbers.memory_share > options_.memory_share;
+      const bool is_too_slow = !numbers.simulated && numbers.replayed_s > limit * apart;
+      if ((numbers.simulated && is_replayed) || is_too_large || is_too_slow) {
+        std::memcpy(result, &numbers, sizeof numbers);
+        return;
+      }
+    }
+  }
+  const Numbers numbers =
+      numbers_of(price_if_it_fits(scenario_, candidates_[candidate].choice, options_.memory_share, limit));
+  std::memcpy(result, &numbers, sizeof numbers);
+}
 
 bool Ranking::fits(std::size_t candidate) const {
   const auto found = rows_.find(candidate);
@@ -291,6 +322,7 @@ void Ranking::take(Round& round) {
 void Ranking::note_row(std::size_t candidate, const std::byte* result) {
   Numbers numbers;
   std::memcpy(&numbers, result, sizeof numbers);
+  found_[candidate] = values_of(numbers);
   PricedLayout& row = rows_[candidate];
   row.choice = candidates_[candidate].choice;
   if (row.choice.layout.split == SplitKind::balanced)

@@ -89,6 +89,8 @@ class Ranking {
   const PricedLayout& row(std::size_t candidate) const { return rows_.at(candidate); }
   // All candidates that had to be judged so far, simulated where they fit.
   const std::set<std::size_t>& judged() const { return judged_; }
+  // All that workers found, by candidate.
+  const KnownPrices& found() const { return found_; }
 
  private:
   struct Item {
@@ -104,6 +106,7 @@ class Ranking {
   bool is_simulated(std::size_t candidate) const;
   void take(Round& round);
   void note_row(std::size_t candidate, const std::byte* result);
+  void price(std::size_t candidate, double limit, std::byte* result) const;
   bool fits(std::size_t candidate) const;
   bool interrupted() const { return options_.interrupted && options_.interrupted(); }
 
@@ -115,6 +118,7 @@ class Ranking {
   std::vector<bool> is_sharp_;                          // per candidate: passes_bound was computed
   std::vector<double> sharp_bounds_;                    // its result, or the replay's; 0: neither
   std::set<std::size_t> judged_;
+  KnownPrices found_;
   Workers workers_;
 };
 

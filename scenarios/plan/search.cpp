@@ -7,6 +7,7 @@
 #include <new>
 #include <thread>
 
+#include "scenarios/command_line/shard.h"
 #include "scenarios/plan/ranking.h"
 #include "scenarios/plan/refine.h"
 #include "scenarios/simulate/prediction.h"
@@ -117,6 +118,21 @@ void simulate(const Scenario& scenario, const std::vector<Candidate>& candidates
   for (const std::size_t i : ranking.judged()) note_judged(ranking.row(i), options.memory_share, result);
 }
 
+// Ranks a shard's candidates, and reports what was found of them.
+void simulate_shard(const Scenario& scenario, const std::vector<Candidate>& candidates, const SearchOptions& options,
+                    SearchResult& result) {
+  Scenario priced = scenario;
+  set_prices(priced);
+  StepEstimator estimator(scenario.step, priced.cluster, scenario.memory);
+  const std::vector<std::size_t> numbers = points_in({options.shard, options.shards}, candidates.size());
+  std::vector<Candidate> own;
+  for (const std::size_t number : numbers) own.push_back(candidates[number]);
+  Ranking ranking(scenario, options, estimator, own);
+  ranking.fastest(options.best, part_of(options, 0, 1, "simulating the fastest"));
+  for (const auto& [candidate, values] : ranking.found()) (*options.found)[numbers[candidate]] = values;
+  result.simulated = std::ssize(ranking.found());
+}
+
 // The first few of the best, in their best order of nodes and split of layers.
 void refine(const Scenario& scenario, const SearchSpace& space, const SearchOptions& options, SearchResult& result) {
   constexpr std::size_t most = 3;
@@ -169,6 +185,11 @@ SearchResult search_layouts(const Scenario& scenario, const SearchSpace& space, 
   result.too_large = screened.too_large;
   result.best_too_large = screened.best_too_large;
   result.screening_s = seconds_since(begin);
+  if (options.found != nullptr) {
+    if (!stopped()) simulate_shard(scenario, screened.candidates, options, result);
+    result.complete = !stopped();
+    return result;
+  }
   if (!stopped()) simulate(scenario, screened.candidates, options, result);
   if (!stopped()) refine(scenario, space, options, result);
   if (!stopped() && !result.best.empty()) add_intervals(scenario, result);
@@ -214,12 +235,16 @@ void note_simulation(const Scenario& one, double limit_s, PricedLayout& row) {
   StepOptions options;
   options.makespan = false;
   options.limit_s = limit_s;
-  const SimulatedStep step = simulated_step(
-      one, options,
-      {[](const Scenario& scenario, const PrepareOptions& how) { return prepared_unchecked(scenario, how); },
-       [](const PreparedStep& prepared, const SimulationOptions& how, const std::vector<int>& steps) {
-         return simulate_each(prepared.graph, prepared.scenario.cluster, prepared.durations, how, steps);
-       }});
+  const SimulatedStep step =
+      simulated_step(one, options,
+                     {[](const Scenario& scenario, const PrepareOptions& how) {
+                        PreparedStep prepared = prepared_unchecked(scenario, how);
+                        fill_bubbles(prepared);
+                        return prepared;
+                      },
+                      [](const PreparedStep& prepared, const SimulationOptions& how, const std::vector<int>& steps) {
+                        return simulate_each(prepared.graph, prepared.scenario.cluster, prepared.durations, how, steps);
+                      }});
   row.replayed_s = step.replayed_s;
   if (step.simulation.timeline.start.empty()) return;  // above the limit
   row.simulated = true;

@@ -16,6 +16,7 @@
 
 #include <functional>
 #include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -88,13 +89,23 @@ struct SearchProgress {
   int done = 0, left = 0;
 };
 
+// What was found about candidates, which are numbered in the order of the space: values of a worker's message
+// (scenarios/plan/ranking.cpp).
+using KnownPrices = std::map<std::size_t, std::vector<double>>;
+
 struct SearchOptions {
   int best = 10;            // rows
   double memory_share = 1;  // of a GPU's memory that a layout may need with recommended_probability
   int workers = 0;          // 0: one a core
   std::function<void(const SearchProgress&)> progress;
-  int columns = 0;  // of the tables; 0: as many as they need
+  int columns = 0;                    // of the tables; 0: as many as they need
   std::function<bool()> interrupted;  // asked by several threads
+  // On several machines: only every `shards`-th candidate from `shard` (from 1) on is ranked, for `found`; the result has
+  // no rows. Then the search goes on with `known`: it simulates only what is not in it, and its answer is that of one
+  // machine, because a candidate that counts in the whole search counts in its shard too.
+  int shard = 1, shards = 1;
+  KnownPrices* found = nullptr;
+  const KnownPrices* known = nullptr;
 };
 int workers_of(const SearchOptions& options);  // ≥ 1
 

@@ -8,6 +8,7 @@
 #include "scenarios/command_line/outputs.h"
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/files/files.h"
+#include "scenarios/report/markup.h"
 #include "scenarios/report/packed.h"
 #include "scenarios/report/report.h"
 
@@ -117,7 +118,7 @@ class PackedView {
     return at->second;
   }
 
-  // Per span: start after the last start, duration, wait, flags, kind, head, tail, size, cause before it; of several
+  // Per span: start after the last start, duration, wait, flags and Wait, kind, head, tail, size, cause before it; of several
   // tasks as one, also their number and seconds.
   std::string packed(const LaneView& lane, const std::vector<std::int64_t>& place) {
     Packed packed;
@@ -128,7 +129,7 @@ class PackedView {
       packed.add(start - before), before = start;
       packed.add(ticks(span.end_s) - start);
       packed.add(ticks(span.wait_s));
-      packed.add((span.critical ? 1 : 0) + (span.tasks > 1 ? 2 : 0));
+      packed.add((span.critical ? 1 : 0) + (span.tasks > 1 ? 2 : 0) + 4 * static_cast<std::int64_t>(span.wait_for));
       packed.add(span.kind);
       const std::string& label = view_.labels[span.label];
       const std::size_t dot = std::min(label.find('.'), label.size());
@@ -191,25 +192,12 @@ std::string in_script(std::string text) {
   return text;
 }
 
-std::string in_html(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    if (c == '<')
-      escaped += "&lt;";
-    else if (c == '&')
-      escaped += "&amp;";
-    else
-      escaped += c;
-  }
-  return escaped;
-}
-
 }  // namespace
 
 // page.html has a place for each part: {{name}}.
 std::string page_text(const Report& report) {
   const std::map<std::string_view, std::string> parts = {
-      {"title", in_html("slipway " + report.command + ": " + report.headline)},
+      {"title", in_markup("slipway " + report.command + ": " + report.headline)},
       {"style", std::string(page_file("uPlot.min.css")) + std::string(page_file("page.css"))},
       {"data", in_script(as_json(report).dump(-1, ' ', false, Json::error_handler_t::replace))},
       {"uplot", in_script(std::string(page_file("uPlot.iife.min.js")))},

@@ -27,8 +27,12 @@ std::string ranks_text(const std::vector<int>& ranks) {
 TimelineSection timeline_section(TimelineView view, const std::string& title) {
   const auto rows = static_cast<std::int64_t>(view.rows.size());
   std::string note = fmt::format("Step {}, {}", view.step + 1, counted(view.ranks, "rank"));
-  if (rows < view.ranks) note += fmt::format(", of which {} differ; ranks that do the same are one row", rows);
+  if (rows == 1 && view.ranks > 1)
+    note += ", which all do the same and are one row";
+  else if (rows < view.ranks)
+    note += fmt::format(" that do {} different things; ranks that do the same are one row", rows);
   note += "; " + counted(static_cast<std::int64_t>(view.tasks), "task") + ".";
+  if (view.causes_by_dates) note += " What a task waited for is judged by dates: the trace does not name it.";
   return {title, note, reduced(std::move(view))};
 }
 
@@ -86,7 +90,8 @@ Plot memory_plot(const TimelineView& view, const std::vector<double>& capacities
   double capacity = 0;
   for (const auto& [peak, row] : peaks) {
     PlotSeries series{(row->ranks.size() == 1 ? "rank " : "ranks ") + ranks_text(row->ranks), {}, {}, Mark::steps};
-    for (const MemoryPoint& point : row->memory) series.x.push_back(point.at_s), series.y.push_back(point.bytes);
+    for (const MemoryPoint& point : thinned(row->memory, view.seconds))
+      series.x.push_back(point.at_s), series.y.push_back(point.bytes);
     plot.series.push_back(std::move(series));
     const auto rank = static_cast<std::size_t>(row->ranks.front());
     if (rank < capacities.size() && (capacity == 0 || capacities[rank] < capacity)) capacity = capacities[rank];

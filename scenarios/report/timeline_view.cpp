@@ -8,9 +8,11 @@
 #include <numeric>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "schedules/draw/timeline_trace.h"
 #include "schedules/time/metrics.h"
+#include "schedules/time/waits.h"
 
 namespace slipway::scenarios {
 
@@ -53,7 +55,8 @@ class Builder {
     view_.step = step;
   }
 
-  void add(const TraceRecord& record) {
+  // `task`: of the graph; 0 where there is none.
+  void add(const TraceRecord& record, TaskId task = 0) {
     if (record.step / window_ != step_ / window_) return;
     LaneView& lane = lane_of(record);
     lane.spans.push_back(static_cast<std::uint32_t>(view_.spans.size()));
@@ -62,7 +65,7 @@ class Builder {
     span.busy_s = work_seconds(record), span.bytes = record.bytes;
     span.label = labels_.of(record.label), span.kind = kinds_.of(record.kind), span.step = record.step;
     view_.spans.push_back(span);
-    at_.push_back({row_, record.group, 0});
+    at_.push_back({row_, record.group, 0, task});
     if (record.group < 0 && record.memory_peak_bytes > 0) {
       RankView& row = view_.rows[row_];
       row.memory.push_back({record.start_s, record.memory_peak_bytes});
@@ -70,15 +73,19 @@ class Builder {
     }
   }
 
-  // `others`: the ranks that do what each rank does; may be empty.
-  TimelineView finished(int ranks, const std::function<std::vector<int>(int)>& same_as) {
+  // same_as(rank): the ranks that do what it does, itself included. `causes`: per task of the graph; null: by dates.
+  TimelineView finished(int ranks, const std::function<std::vector<int>(int)>& same_as,
+                        const std::vector<CauseOfWait>* causes) {
     view_.ranks = ranks;
     view_.tasks = view_.spans.size();
     if (view_.spans.empty()) return std::move(view_);
     for (auto& [rank, row] : rows_) view_.rows[row].ranks = same_as(rank);
     begin_at_zero();
     for (RankView& row : view_.rows) order(row);
-    find_causes();
+    if (causes == nullptr)
+      find_causes();
+    else
+      set_causes(*causes);
     for (std::uint32_t row = 0; row < view_.rows.size(); ++row) find_exposed(row);
     merge_identical_rows();
     mark_critical_path();
@@ -90,6 +97,7 @@ class Builder {
     std::uint32_t row = 0;
     int group = -1;
     std::uint32_t lane = 0;  // of the row, once lanes are in order
+    TaskId task = 0;
   };
 
   LaneView& lane_of(const TraceRecord& record) {
@@ -133,6 +141,40 @@ class Builder {
   bool communicates(std::uint32_t span) const { return at_[span].group >= 0; }
   double begin_of_work(const TaskSpan& span) const { return span.start_s + span.wait_s; }
 
+  // A cause with several members is shown where it ran on the span's own rank.
+  void set_causes(const std::vector<CauseOfWait>& causes) {
+    view_.causes_by_dates = false;
+    constexpr std::uint32_t end = ~0U;
+    std::vector<std::uint32_t> first(causes.size(), end), next(view_.spans.size(), end);  // spans of each task
+    for (std::uint32_t i = static_cast<std::uint32_t>(view_.spans.size()); i-- > 0;)
+      next[i] = std::exchange(first[at_[i].task], i);
+    for (std::uint32_t i = 0; i < view_.spans.size(); ++i) {
+      const CauseOfWait& cause = causes[at_[i].task];
+      TaskSpan& span = view_.spans[i];
+      if (!cause.exists) continue;
+      span.wait_for = wait_of(cause.reason);
+      if (span.wait_for == Wait::step_before) continue;
+      std::uint32_t shown = first[cause.task];
+      for (std::uint32_t j = shown; j != end; j = next[j]) {
+        if (at_[j].row != at_[i].row) continue;
+        shown = j;
+        break;
+      }
+      if (shown != end) span.cause = static_cast<std::int32_t>(shown);
+    }
+  }
+
+  static Wait wait_of(Waits::Reason reason) {
+    switch (reason) {
+      case Waits::Reason::input:
+        return Wait::input;
+      case Waits::Reason::lane:
+        return Wait::lane;
+      default:
+        return Wait::step_before;
+    }
+  }
+
   void find_causes() {
     for (const RankView& row : view_.rows) find_causes(row);
     // A communication begins with its last member, so it waited for what this member waited for.
@@ -148,7 +190,10 @@ class Builder {
     std::vector<std::int32_t> causes;
     for (std::uint32_t i = 0; i < view_.spans.size(); ++i)
       causes.push_back(view_.spans[communicates(i) ? last.at(key(i)) : i].cause);
-    for (std::uint32_t i = 0; i < view_.spans.size(); ++i) view_.spans[i].cause = causes[i];
+    for (std::uint32_t i = 0; i < view_.spans.size(); ++i) {
+      view_.spans[i].cause = causes[i];
+      if (causes[i] >= 0) view_.spans[i].wait_for = Wait::by_dates;
+    }
   }
 
   // Of the rank's spans that ended before each began: the last; at one date, that of its own lane.
@@ -299,18 +344,20 @@ class Builder {
     };
     const auto last = std::ranges::max_element(view_.spans, {}, &TaskSpan::end_s);
     double reached = last->end_s;
+    const TaskSpan* first = nullptr;
     for (auto at = static_cast<std::int32_t>(last - view_.spans.begin()); at >= 0;
          at = view_.spans[static_cast<std::size_t>(at)].cause) {
       const auto i = static_cast<std::size_t>(at);
       TaskSpan& span = view_.spans[i];
       add("host and gaps", SpanColour::other, std::max(0.0, reached - span.end_s));
       reached = std::min(reached, span.end_s);
-      span.critical = true;
+      span.critical = true, first = &span;
       const double from = std::min(reached, begin_of_work(span));
       add(name_on_path(*lane_of[i], span), colour_of_kind(view_.kinds[span.kind]), reached - from);
       reached = from;
     }
-    add("host and gaps", SpanColour::other, reached);
+    const bool from_before = first != nullptr && first->wait_for == Wait::step_before;
+    add(from_before ? "the step before" : "host and gaps", SpanColour::other, reached);
     for (auto& [name, share] : shares)
       if (share.seconds > slack_) view_.path.push_back(share);
     std::ranges::stable_sort(view_.path, std::greater(), &PathShare::seconds);
@@ -357,19 +404,22 @@ int typical_step(const Trace& trace) {
 TimelineView view_of(const Trace& trace, int step) {
   Builder builder(step, trace.window);
   for (const TraceRecord& record : trace.records) builder.add(record);
-  return builder.finished(trace.ranks, [](int rank) { return std::vector{rank}; });
+  return builder.finished(
+      trace.ranks, [](int rank) { return std::vector{rank}; }, nullptr);
 }
 
 TimelineView view_of(const TaskGraph& graph, const Timeline& timeline) {
   const int step = static_cast<int>(measured_step(timeline));
   Builder builder(step * graph.window, graph.window);
-  each_record(graph, timeline, [&](const TraceRecord& record) { builder.add(record); },
+  each_record(graph, timeline, [&](const TraceRecord& record, TaskId task) { builder.add(record, task); },
               {.first_step = step, .last_step = step, .representatives_only = true});
   std::map<int, std::vector<int>> same;
   const int ranks = rank_count(graph.step.layout);
   for (int rank = 0; rank < ranks; ++rank)
     same[representative_of(graph.step.layout, graph.representatives, rank)].push_back(rank);
-  return builder.finished(ranks, [&](int rank) { return same[rank]; });
+  const auto causes = causes_of_waits(graph, timeline, measured_step(timeline));
+  return builder.finished(
+      ranks, [&](int rank) { return same[rank]; }, &causes);
 }
 
 }  // namespace slipway::scenarios

@@ -2,16 +2,17 @@
 //
 //   records of one step ──► spans by rank and lane ──► causes ──► identical ranks once ──► critical path ──► reduced
 //
-// A span's cause is what it waited for: of all that ended before it could begin, the last. On the same rank these are
-// spans of any lane. A communication begins when its last member is ready, so its cause is that of this member. So the same
-// rule serves predicted and measured traces.
+// A span's cause is what it waited for. A simulated step has its graph, so the cause is the task that had to end before and
+// ended last (schedules/time/waits.h). A trace from a file has dates alone. There the cause is judged by them: of all that
+// ended on the rank before the span could begin, the last. A communication begins when its last member is ready, so its
+// cause is that of this member.
 //
 //   compute  ██ 0F0 ██░░░░░░░░░▒▒▒▒▒██ 0B0 ██     ░ idle, waits for another rank: bubble
 //   pp.bwd            ···wait···▓▓▓▓▓             ▒ idle while the communication runs that the next task needs: exposed
 //
-// Reduction: neighbours of a lane that are shorter than a cell of time become one span, if they are not on the critical
-// path. Its seconds are the sum of theirs, so nothing is lost but the place within the cell. The cell is the smallest at
-// which the page holds all.
+// Reduction: neighbours of a lane that are shorter than a cell of time become one span. Its seconds are the sum of theirs, so
+// nothing is lost but the place within the cell. The cell is the smallest at which the page holds all. Tasks of the critical
+// path stay apart from others, and each stays alone unless it is much shorter than the cell.
 // Guarded by tests/scenarios/timeline_view_test.cpp.
 #pragma once
 
@@ -30,6 +31,15 @@ namespace slipway::scenarios {
 enum class SpanColour : std::uint8_t { forward, backward, weight_grad, recompute, optimizer, communication, other };
 SpanColour colour_of_kind(std::string_view kind);
 
+// Why a span could not begin before its cause ended.
+enum class Wait : std::uint8_t {
+  none,         // it waited for nothing
+  input,        // the cause makes what it needs
+  lane,         // the cause was before it on its lane
+  step_before,  // for a task of the step before, which is not in the view
+  by_dates,     // judged by dates
+};
+
 struct TaskSpan {
   double start_s = 0, end_s = 0;  // from the view's begin
   double wait_s = 0;              // for other members, at its start
@@ -37,9 +47,10 @@ struct TaskSpan {
   double bytes = 0;
   std::uint32_t label = 0, kind = 0;  // indices in TimelineView::labels and kinds
   std::int32_t cause = -1;            // index in TimelineView::spans; −1: none that is shown
+  Wait wait_for = Wait::none;
   std::int32_t step = 0;
-  std::uint32_t tasks =
-      1;  // more than 1: neighbours as one; then label is that of the first, kind that of most seconds
+  // More than 1: neighbours as one; then label is that of the first, kind that of most seconds.
+  std::uint32_t tasks = 1;
   bool critical = false;
 };
 
@@ -51,7 +62,7 @@ struct LaneView {
 
 struct IdleView {
   double start_s = 0, end_s = 0;  // idle time of the compute lane with exposed communication
-  std::uint32_t lane = 0;         // of the row: that of the communication
+  std::uint32_t lane = 0;         // of the row: that of the communication; reduced: of the first of several
 };
 
 struct MemoryPoint {
@@ -66,7 +77,8 @@ struct RankView {
   std::vector<MemoryPoint> memory;  // of its tensors; empty where the trace does not say
 };
 
-// Seconds of the critical path by what is on it: a kind of task, or "host and gaps" where nothing ended just before.
+// Seconds of the critical path by what is on it: a kind of task, "host and gaps" where nothing ended just
+// before, and "the step before" up to the first task where that waited for it.
 struct PathShare {
   std::string name;
   double seconds = 0;
@@ -76,6 +88,7 @@ struct PathShare {
 struct TimelineView {
   double seconds = 0;  // the width: from the first start to the last end of the step
   int step = 0, ranks = 0;
+  bool causes_by_dates = true;
   std::vector<std::string> labels, kinds;
   std::vector<TaskSpan> spans;
   std::vector<RankView> rows;
@@ -93,7 +106,9 @@ TimelineView view_of(const TaskGraph& graph, const Timeline& timeline);
 // first.
 std::vector<std::pair<std::string, double>> exposed_by_axis(const TimelineView& view);
 
-// At most about `most` spans.
-TimelineView reduced(TimelineView view, std::size_t most = 150'000);
+// At most `most` spans and parts of exposed communication, if the cell need not be longer than the view.
+TimelineView reduced(TimelineView view, std::size_t most = 120'000);
+// The curve in about 500 cells of time: the most of each, and its last.
+std::vector<MemoryPoint> thinned(const std::vector<MemoryPoint>& points, double seconds);
 
 }  // namespace slipway::scenarios

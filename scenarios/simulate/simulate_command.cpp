@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <numeric>
 #include <ostream>
 
 #include "scenarios/answers/description.h"
@@ -65,7 +66,7 @@ void write_trace(const std::string& path, const PreparedStep& prepared, const Si
   header.peak_bytes = rank_peaks(prepared, simulation.timeline);
   if (interval) header.step_low_s = interval->low_s, header.step_high_s = interval->high_s;
   ChromeTraceWriter writer(file.stream(), header);
-  each_record(prepared.graph, simulation.timeline, [&](const TraceRecord& record) { writer.write(record); });
+  each_record(prepared.graph, simulation.timeline, [&](const TraceRecord& record, TaskId) { writer.write(record); });
   writer.finish();
   file.commit();
 }
@@ -75,6 +76,8 @@ std::vector<Simulation> simulate_showing(const std::string& what, std::ostream& 
                                          const Cluster& cluster, const Durations& durations, SimulationOptions how,
                                          const std::vector<int>& steps) {
   ProgressLine progress(err, what, is_terminal(err));
+  progress.counts(static_cast<double>(prepared.graph.tasks.size()) * std::accumulate(steps.begin(), steps.end(), 0.0),
+                  "tasks");
   how.progress = [&](double share) { progress.report(share); };
   how.interrupted = CatchInterrupts::asked;
   const CatchInterrupts guard;

@@ -6,6 +6,7 @@
 
 #include "scenarios/answers/readable.h"
 #include "scenarios/language/usage_error.h"
+#include "scenarios/step/bubble_work.h"
 #include "scenarios/step/prepared_step.h"
 #include "schedules/fill/evaluation.h"
 #include "schedules/fill/kfac.h"
@@ -69,19 +70,33 @@ bool is_of_the_papers_kind(const Scenario& scenario) {
 
 std::string closed_form_row(const PipeFisherModel& model) { return fmt::format("{:.4g} steps", model.ratio); }
 
+BubbleWork bubble_work_of(const Scenario& scenario, const TaskGraph& step, const Durations& own,
+                          const Cluster& cluster) {
+  if (scenario.step.optimizer.name == "kfac") return kfac_bubble_work(step, cluster);
+  return evaluation_bubble_work(step, cluster, own, scenario.step.evaluation_micro_batches);
+}
+
 }  // namespace
+
+bool has_bubble_work(const Scenario& scenario) { return scenario.step.fill != Fill::none || uses_kfac(scenario.step); }
+
+Durations window_durations(const Scenario& scenario, const TaskGraph& step, const Durations& own,
+                           const Cluster& cluster, int window, double stretch) {
+  Durations durations;
+  for (int s = 0; s < window; ++s) durations.seconds.insert(durations.seconds.end(), own.begin(), own.end());
+  for (const BubbleTask& item : bubble_work_of(scenario, step, own, cluster).items)
+    durations.push_back(item.seconds * (item.task.communicator == none ? stretch : 1));
+  return durations;
+}
 
 void fill_bubbles(PreparedStep& prepared) {
   const Scenario& scenario = prepared.scenario;
-  const bool kfac = scenario.step.optimizer.name == "kfac";
-  if (!kfac && scenario.step.fill == Fill::none) return;
+  if (!has_bubble_work(scenario)) return;
   const FillOptions options = options_of(scenario);
   BubbleWork bubble_work;
   Filling filling;
   try {
-    bubble_work = kfac ? kfac_bubble_work(prepared.graph, scenario.cluster)
-                       : evaluation_bubble_work(prepared.graph, scenario.cluster, prepared.durations,
-                                                scenario.step.evaluation_micro_batches);
+    bubble_work = bubble_work_of(scenario, prepared.graph, prepared.durations, scenario.cluster);
     filling = fill(prepared.graph, prepared.durations, bubble_work, options);
   } catch (const std::invalid_argument& error) {
     throw UsageError(scenario.path + ": " + error.what());

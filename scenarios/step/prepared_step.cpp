@@ -7,6 +7,7 @@
 #include "scenarios/answers/readable.h"
 #include "scenarios/language/keys.h"
 #include "scenarios/language/usage_error.h"
+#include "scenarios/step/bubble_work.h"
 #include "scenarios/step/graph_size.h"
 #include "schedules/bound/balanced_split.h"
 #include "schedules/check/check.h"
@@ -71,8 +72,6 @@ void refuse_uncalibrated(const Scenario& scenario) {
 }
 
 namespace {
-
-bool has_bubble_work(const Scenario& scenario) { return scenario.step.fill != Fill::none || uses_kfac(scenario.step); }
 
 const char* why_no_representatives(const Scenario& scenario) {
   if (has_bubble_work(scenario)) return "bubble work differs between ranks";

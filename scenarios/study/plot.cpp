@@ -7,6 +7,8 @@
 #include <cmath>
 #include <filesystem>
 
+#include "scenarios/report/markup.h"
+
 namespace slipway::scenarios {
 namespace {
 
@@ -15,25 +17,8 @@ constexpr double width = 960, height = 480, left = 90, top = 56, bottom = 64, ri
 constexpr std::array<const char*, 7> colours{"#0072B2", "#E69F00", "#009E73", "#CC79A7",
                                              "#56B4E9", "#D55E00", "#999999"};
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
-
 std::string text_at(double x, double y, const std::string& text, const char* anchor = "middle") {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, escaped(text));
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, in_markup(text));
 }
 
 std::string bar(double x, double from_y, double to_y, double bar_width, const std::string& colour, double opacity) {

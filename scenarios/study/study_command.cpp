@@ -8,7 +8,6 @@
 #include <sstream>
 #include <thread>
 
-#include "exec/run/checksum.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/options.h"
@@ -52,16 +51,12 @@ CommandOptions declared_options() {
       .value("csv", "FILE", "write the table as CSV, with all digits and an `error` column")
       .value("plot", "FILE", "write a bar chart as SVG")
       .value("figure", "NAME", "column to plot (default: utilization with bubble work, otherwise step_time_s)")
-      .value("jobs", "N", "points simulated at the same time (default: one per core)")
-      .value("shard", "I/N", "simulate every N-th point from the I-th on and write them to --into, without a table")
-      .value("into", "DIR", "the folder of the shards' files, which all machines share")
-      .value("merge", "DIR", "simulate nothing: the table of all shards in DIR, the same bytes as without shards")
-      .value("emit", "slurm", "print a Slurm array script of --shards tasks that write to --into")
-      .value("shards", "N", "for --emit slurm (default: 16)")
-      .notes("Columns of the CSV, as in simulate --json: " + metric_names() +
-             ".\nA point that is refused or fails is a row with its reason, and the exit status is 0 as "
-             "long as\n"
-             "one point succeeds. Ctrl-C ends the study, prints the completed points and exits with status 1.");
+      .value("jobs", "N", "points simulated at the same time (default: one per core)");
+  declare_shard_options(options, "point");
+  options.notes("Columns of the CSV, as in simulate --json: " + metric_names() +
+                ".\nA point that is refused or fails is a row with its reason, and the exit status is 0 as "
+                "long as\n"
+                "one point succeeds. Ctrl-C ends the study, prints the completed points and exits with status 1.");
   return options;
 }
 
@@ -120,12 +115,12 @@ void check_readable(const std::vector<std::string>& scenarios) {
 }
 
 // The words that name the points of this study, and the files they come from.
-StudyIdentity identity_of(const CommandOptions& options, const std::vector<StudyPoint>& points) {
-  StudyIdentity identity{std::string(slipway_version()), options.arguments(), {}};
+ShardIdentity identity_of(const CommandOptions& options, const std::vector<StudyPoint>& points) {
+  std::vector<std::string> words = options.arguments();
   for (const char* option : {"set", "vary"})
     for (const std::string& value : options.all(option)) {
-      identity.words.push_back(std::string("--") + option);
-      identity.words.push_back(value);
+      words.push_back(std::string("--") + option);
+      words.push_back(value);
     }
   // Loading takes a millisecond, so of many points only those are loaded that may read other files than the first.
   std::set<std::string> paths(options.arguments().begin(), options.arguments().end()), loaded_once;
@@ -138,58 +133,13 @@ StudyIdentity identity_of(const CommandOptions& options, const std::vector<Study
     const LoadResult loaded = load_scenario(point.path, point.overrides);
     paths.insert(loaded.scenario.files.begin(), loaded.scenario.files.end());
   }
-  for (const std::string& path : paths) {
-    std::ostringstream text;
-    text << std::ifstream(path).rdbuf();
-    identity.files.push_back(fmt::format("{} {:016x}", path, exec::checksum_of(text.str())));
-  }
-  return identity;
-}
-
-// Refuses combinations of the options of shards that mean nothing.
-void check_shard_options(const CommandOptions& options) {
-  const auto needs = [&](const char* option, const char* other, const char* reason) {
-    if (options.has(option) && !options.has(other))
-      throw UsageError(std::string("--") + option + " needs --" + other + ": " + reason);
-  };
-  const auto excludes = [&](const char* option, const char* other) {
-    if (options.has(option) && options.has(other))
-      throw UsageError(std::string("--") + option + " and --" + other +
-                       " exclude each other; leave one of the two out");
-  };
-  needs("shard", "into", "the folder that gets the shard's file");
-  needs("emit", "into", "the folder of the shards' files");
-  needs("shards", "emit", "it is the number of tasks of --emit slurm");
-  for (const char* option : {"merge", "emit"}) excludes("shard", option);
-  excludes("merge", "emit");
-  excludes("merge", "into");
-  if (options.has("into") && !options.has("shard") && !options.has("emit"))
-    throw UsageError("--into is where --shard I/N writes; give --shard or --emit slurm as well");
-  for (const char* output : {"json", "csv", "plot", "report"}) {
-    excludes("shard", output);
-    excludes("emit", output);
-  }
-  if (const auto scheduler = options.text("emit"); scheduler && *scheduler != "slurm")
-    throw UsageError("--emit " + *scheduler + " is not known; allowed: slurm");
+  return scenarios::identity_of(std::move(words), paths);
 }
 
 std::vector<StudyPoint> points_of_shard(const std::vector<StudyPoint>& points, const Shard& shard) {
   std::vector<StudyPoint> own;
   for (const std::size_t at : points_in(shard, points.size())) own.push_back(points[at]);
   return own;
-}
-
-// The arguments of this command line that its tasks repeat.
-std::vector<std::string> words_without(const std::vector<std::string>& args, const std::set<std::string>& options) {
-  std::vector<std::string> words;
-  for (std::size_t i = 0; i < args.size(); ++i) {
-    const std::string name = args[i].substr(0, args[i].find('='));
-    if (!options.contains(name))
-      words.push_back(args[i]);
-    else if (name == args[i])
-      ++i;  // and its value
-  }
-  return words;
 }
 
 void write_file(const std::string& path, const std::string& text) {
@@ -206,6 +156,7 @@ struct StudyRun {
 StudyRun simulated(const std::vector<StudyPoint>& points, int jobs, std::ostream& err) {
   const CatchInterrupts guard;
   ProgressLine progress(err, "studying", is_terminal(err));
+  progress.counts(static_cast<double>(points.size()), "points");
   StudyRun run;
   run.rows = run_study(
       points, jobs, [&](double share) { progress.report(share); }, CatchInterrupts::asked);
@@ -217,16 +168,14 @@ StudyRun simulated(const std::vector<StudyPoint>& points, int jobs, std::ostream
 int study_shard(const CommandOptions& options, const std::vector<StudyPoint>& points, int jobs, std::ostream& out,
                 std::ostream& err) {
   const Shard shard = shard_from(*options.text("shard"));
-  const std::string folder = *options.text("into");
-  check_output_folder("--into", folder);
-  std::filesystem::create_directories(folder);
+  make_shard_folder(options);
   const StudyRun run = simulated(points_of_shard(points, shard), jobs, err);
   if (run.interrupted) {
     err << "slipway study: interrupted; this shard has no file\n";
     return status_failed;
   }
-  const std::string path = shard_path(folder, shard);
-  write_file(path, shard_text(identity_of(options, points), shard, run.rows));
+  const std::string path =
+      write_shard(options, identity_of(options, points), shard_rows_of(run.rows, points_in(shard, points.size())));
   out << fmt::format("shard {} of {}, {}: {}\n", shard.number, shard.count, counted(run.rows.size(), "point"), path);
   return status_done;
 }
@@ -277,17 +226,18 @@ int study_command(const std::vector<std::string>& args, std::ostream& out, std::
   for (const char* output : {"csv", "plot"})
     if (const auto path = options.text(output)) check_output(std::string("--") + output, *path, study.scenarios);
   check_report(options, study.scenarios);
-  check_shard_options(options);
+  if (const auto scheduler = options.text("emit"); scheduler && *scheduler != "slurm")
+    throw UsageError("--emit " + *scheduler + " is not known; allowed: slurm");
+  check_shard_options(options, {"json", "csv", "plot", "report"});
   if (options.has("emit")) {
-    out << slurm_script(words_without(args, {"--emit", "--shards", "--into", "--jobs"}),
-                        options.integer("shards", 16, 1), *options.text("into"));
+    out << slurm_script("study", args, options, " --jobs \"${SLURM_CPUS_PER_TASK:-1}\"");
     return status_done;
   }
   const std::vector<StudyPoint> points = points_of(study.scenarios, options.all("set"), variations);
   if (options.has("shard")) return study_shard(options, points, jobs, out, err);
   StudyRun run;
   if (const auto folder = options.text("merge"))
-    run.rows = merged_rows(*folder, identity_of(options, points), points);
+    run.rows = study_rows_of(merged_rows(*folder, identity_of(options, points), points.size()), points);
   else
     run = simulated(points, jobs, err);
   study.rows = std::move(run.rows);

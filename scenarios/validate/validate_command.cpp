@@ -152,9 +152,13 @@ int validate_command(const std::vector<std::string>& args, std::ostream& out, st
   if (options.has("pooled")) return pooled(options, tables, out, err);
   const bool refit = options.has("refit");
   std::vector<Validation> validations;
-  for (const PublishedTable& table : tables) {
-    const Ticking ticking(err, (refit ? "fitting without the scored rows, " : "pricing ") + table.file);
-    validations.push_back(validate(table, refit));
+  {
+    ProgressLine progress(err, refit ? "fitting without the scored rows" : "pricing", is_terminal(err));
+    progress.counts(static_cast<double>(tables.size()), "tables");
+    for (const PublishedTable& table : tables) {
+      progress.report(static_cast<double>(validations.size()) / static_cast<double>(tables.size()), table.file);
+      validations.push_back(validate(table, refit));
+    }
   }
   for (Validation& validation : validations) {
     if (engine == GraphEngine::replay) break;

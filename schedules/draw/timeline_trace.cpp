@@ -155,8 +155,8 @@ class MemoryOfRanks {
   std::map<std::int32_t, MemoryCurve> curves_;
 };
 
-void each_record(const TaskGraph& graph, const Timeline& timeline, const std::function<void(const TraceRecord&)>& visit,
-                 const RecordScope& scope) {
+void each_record(const TaskGraph& graph, const Timeline& timeline,
+                 const std::function<void(const TraceRecord&, TaskId)>& visit, const RecordScope& scope) {
   Flops flops(graph);
   InputsReady inputs(graph);
   std::vector<RankLanes> ranks = lanes_by_rank(graph);
@@ -193,7 +193,7 @@ void each_record(const TaskGraph& graph, const Timeline& timeline, const std::fu
             const MemoryCurve::Use use = memory->of(lane.rank, represented).during(record.start_s, record.end_s);
             record.memory_bytes = use.at_end, record.memory_peak_bytes = use.most;
           }
-          visit(record);
+          visit(record, task);
         }
       }
     }
@@ -202,7 +202,7 @@ void each_record(const TaskGraph& graph, const Timeline& timeline, const std::fu
 
 Trace trace_of(const TaskGraph& graph, const Timeline& timeline, std::string engine) {
   Trace trace = trace_header(graph, timeline, std::move(engine));
-  each_record(graph, timeline, [&](const TraceRecord& record) { trace.records.push_back(record); });
+  each_record(graph, timeline, [&](const TraceRecord& record, TaskId) { trace.records.push_back(record); });
   return trace;
 }
 

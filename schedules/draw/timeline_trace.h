@@ -22,15 +22,15 @@ namespace slipway::schedules {
 
 // Everything but the records. `engine` names the maker ("simgrid", "replay"). The caller sets scenario and summary.
 Trace trace_header(const TaskGraph& graph, const Timeline& timeline, std::string engine);
-// Calls `visit` with each record, in order of step, rank, lane, start. The record is reused after the call, so a trace
+// Calls `visit` with each record and its task, in order of step, rank, lane, start. The record is reused after the call, so a trace
 // of millions of tasks needs no memory. In a graph of representative ranks every rank gets the records of its
 // representative rank, in its own groups (schedules/lower/representatives.h). Requires graph.order.
 struct RecordScope {
   int first_step = 0, last_step = std::numeric_limits<int>::max();  // of the timeline, both included
   bool representatives_only = false;                                // no rank that another one stands for
 };
-void each_record(const TaskGraph& graph, const Timeline& timeline, const std::function<void(const TraceRecord&)>& visit,
-                 const RecordScope& scope = {});
+void each_record(const TaskGraph& graph, const Timeline& timeline,
+                 const std::function<void(const TraceRecord&, TaskId)>& visit, const RecordScope& scope = {});
 // Header and records in memory.
 Trace trace_of(const TaskGraph& graph, const Timeline& timeline, std::string engine);
 

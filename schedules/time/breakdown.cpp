@@ -119,6 +119,10 @@ ComputeParts compute_parts(const TaskGraph& graph, const Work& work, const Machi
 
 namespace {
 
+bool is_bubble_work(const TaskGraph& graph, std::int32_t work) {
+  return graph.works[work].kind == WorkKind::bubble_work;
+}
+
 // The parts of each work on each group's machine, computed when asked for.
 class PartsOfWorks {
  public:
@@ -151,9 +155,12 @@ TimeParts path_parts(const TaskGraph& graph, const Cluster& cluster, const std::
       parts[TimePart::beside] += term.count * seconds[i];
     else if (term.communicator != none)
       parts[part_of(graph.communicators[term.communicator].axis)] += term.count * seconds[i];
+    else if (is_bubble_work(graph, term.work))
+      parts[TimePart::bubble_work] += term.count * seconds[i];
     else
       add(parts, works.of(term.work, term.group), term.count);
   }
+  scale(parts, 1.0 / graph.window);
   const double rest = step_s - parts.sum();
   constexpr double rounding = 1e-9;
   if (is_degraded(cluster) && std::abs(rest) > rounding * step_s) parts[TimePart::slow_gpus] += rest;
@@ -179,6 +186,10 @@ TimeParts rank_parts(const TaskGraph& graph, const Cluster& cluster, const Durat
       if (periodic != nullptr) {
         const PeriodicTimeline::Stretch& period = periodic->steps[step].compute[rank];
         if (i >= period.first && i < period.last) times += periodic->left_out;
+      }
+      if (is_bubble_work(graph, graph.tasks[task].work)) {
+        parts[TimePart::bubble_work] += timeline.end[step * count + task] - timeline.start[step * count + task];
+        continue;
       }
       const TimeParts& own = works.of(graph.tasks[task].work, group);
       const double alone = own.sum(), lasted = timeline.end[step * count + task] - timeline.start[step * count + task];

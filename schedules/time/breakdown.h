@@ -28,6 +28,7 @@ enum class TimePart : std::uint8_t {
   blocks,
   recompute,
   optimizer,
+  bubble_work,  // K-FAC's or evaluation's, which no schedule contains
   fixed,
   beside,
   slow_gpus,
@@ -48,6 +49,7 @@ inline constexpr std::array time_part_names{Named{TimePart::products, "matrix pr
                                             Named{TimePart::blocks, "measured blocks"},
                                             Named{TimePart::recompute, "recomputation"},
                                             Named{TimePart::optimizer, "optimizer"},
+                                            Named{TimePart::bubble_work, "bubble work"},
                                             Named{TimePart::fixed, "once per step"},
                                             Named{TimePart::beside, "slowed beside messages"},
                                             Named{TimePart::slow_gpus, "slow GPUs"},
@@ -78,7 +80,7 @@ struct ComputeParts {
 };
 ComputeParts compute_parts(const TaskGraph& graph, const Work& work, const Machine& machine);
 
-// Of the critical path of a step of `step_s`. What the terms do not have is that of slow GPUs.
+// Of the critical path of a step of `step_s` (graph.window: of one of the window's). What the terms do not have is that of slow GPUs.
 TimeParts path_parts(const TaskGraph& graph, const Cluster& cluster, const std::vector<PathTerm>& terms, double step_s);
 
 // Of a step (graph.window: of one of the window's) on a mean rank of the timeline. `durations`: those of the timeline.

@@ -7,36 +7,18 @@
 #include <tuple>
 
 #include "schedules/time/metrics.h"
+#include "schedules/time/waits.h"
 
 namespace slipway::schedules {
 namespace {
 
 constexpr auto nothing = std::numeric_limits<std::uint32_t>::max();
 
-// What a task may have waited for, beside its predecessors.
-struct Before {
-  std::vector<TaskId> on_lane;       // per task: the one before it on its lane
-  std::vector<TaskId> last_on_lane;  // per rank, then per communicator
-  std::vector<std::vector<TaskId>> carried, beside;
-};
-
-Before before_of(const TaskGraph& graph) {
-  Before before;
-  before.on_lane.assign(graph.tasks.size(), nothing);
-  before.carried.resize(graph.tasks.size());
-  before.beside.resize(graph.tasks.size());
-  const auto ranks = static_cast<std::size_t>(rank_count(graph.step.layout));
-  before.last_on_lane.assign(ranks + graph.communicators.size(), nothing);
-  for (const TaskId id : graph.order) {
-    const Task& task = graph.tasks[id];
-    TaskId& last = before.last_on_lane[task.communicator == none ? static_cast<std::size_t>(task.rank)
-                                                                 : ranks + static_cast<std::size_t>(task.communicator)];
-    before.on_lane[id] = last;
-    last = id;
-  }
-  for (const auto& [first, second] : graph.carried) before.carried[second].push_back(first);
-  for (const auto& [task, message] : messages_beside(graph)) before.beside[task].push_back(message);
-  return before;
+// Per task: the messages that it loses seconds beside.
+std::vector<std::vector<TaskId>> beside_of(const TaskGraph& graph) {
+  std::vector<std::vector<TaskId>> beside(graph.tasks.size());
+  for (const auto& [task, message] : messages_beside(graph)) beside[task].push_back(message);
+  return beside;
 }
 
 class Walk {
@@ -48,7 +30,8 @@ class Walk {
         durations_(durations),
         timeline_(timeline),
         periodic_(periodic),
-        before_(before_of(graph)),
+        waits_(graph),
+        beside_(beside_of(graph)),
         count_(graph.tasks.size()),
         hosts_(durations.host, timeline.steps) {
     for (std::size_t step = 0; step < static_cast<std::size_t>(timeline.steps); ++step)
@@ -67,7 +50,9 @@ class Walk {
     while (date > from_) std::tie(in, at, date) = back(in, at, date);
     std::vector<PathTerm> terms;
     for (const auto& [key, count] : counts_)
-      terms.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), std::get<3>(key), count});
+      terms.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), std::get<3>(key), count, 0});
+    for (const auto& [place, sum] : bubble_work_)
+      terms.push_back({PathTerm::Kind::task, place.first, place.second, 0, sum.count, sum.seconds / sum.count});
     return terms;
   }
 
@@ -105,20 +90,11 @@ class Walk {
   Place back(std::size_t step, TaskId task, double date) {
     std::size_t its_step = step;
     TaskId cause = nothing;
-    const auto look = [&](std::size_t in, TaskId candidate) {
-      if (cause == nothing && candidate != nothing && end(in, candidate) == date) its_step = in, cause = candidate;
-    };
-    for (const TaskId before : graph_.predecessors[task]) look(step, before);
-    const Task& own = graph_.tasks[task];
-    if (before_.on_lane[task] != nothing)
-      look(step, before_.on_lane[task]);
-    else if (step > 0)
-      look(step - 1, before_.last_on_lane[own.communicator == none ? static_cast<std::size_t>(own.rank)
-                                                                   : graph_.compute_order.size() +
-                                                                         static_cast<std::size_t>(own.communicator)]);
-    if (step > 0)
-      for (const TaskId before : before_.carried[task]) look(step - 1, before);
-    if (cause == nothing) return back_by_host(step, task, own.communicator != none, date);
+    waits_.each(step, task, [&](std::size_t in, TaskId before, Waits::Reason) {
+      if (cause == nothing && end(in, before) == date) its_step = in, cause = before;
+    });
+    const bool is_message = graph_.tasks[task].communicator != none;
+    if (cause == nothing) return back_by_host(step, task, is_message, date);
     const double begun = start(its_step, cause);
     const Task& of = graph_.tasks[cause];
     if (of.communicator == none && date > begun + durations_[cause]) return back_by_host(its_step, cause, true, date);
@@ -198,8 +174,13 @@ class Walk {
     const double weight = share * repeats(std::max(begun, from_), ended);
     const Task& task = graph_.tasks[id];
     const std::int32_t group = task.communicator == none ? place_of(cluster_, task.rank).group : 0;
+    if (graph_.work(task).kind == WorkKind::bubble_work) {
+      SumOfBubbleWork& sum = bubble_work_[{task.work, task.communicator}];
+      sum.count += weight, sum.seconds += weight * seconds;
+      return;
+    }
     counts_[{PathTerm::Kind::task, task.work, task.communicator, group}] += weight;
-    for (const TaskId message : before_.beside[id]) {
+    for (const TaskId message : beside_[id]) {
       const Task& other = graph_.tasks[message];
       counts_[{PathTerm::Kind::beside, other.work, other.communicator, group}] += weight;
     }
@@ -216,13 +197,18 @@ class Walk {
   const Durations& durations_;
   const Timeline& timeline_;
   const PeriodicTimeline* periodic_;
-  Before before_;
+  Waits waits_;
+  std::vector<std::vector<TaskId>> beside_;
   std::size_t count_;
   Hosts hosts_;
   double from_ = 0;
   std::pair<double, double> repeated_{0, 0};
   double weight_ = 0;
   std::map<std::int32_t, std::vector<TaskId>> programs_;
+  struct SumOfBubbleWork {
+    double count = 0, seconds = 0;
+  };
+  std::map<std::pair<std::int32_t, std::int32_t>, SumOfBubbleWork> bubble_work_;  // by work and communicator
   std::map<std::tuple<PathTerm::Kind, std::int32_t, std::int32_t, std::int32_t>, double> counts_;
 };
 
@@ -248,7 +234,9 @@ std::vector<double> term_seconds(const TaskGraph& graph, const Cluster& cluster,
   for (const PathTerm& term : terms) {
     const Work& work = graph.works[term.work];
     const Machine& machine = cluster.groups[term.group].machine;
-    if (term.kind == PathTerm::Kind::host) {
+    if (work.kind == WorkKind::bubble_work) {
+      seconds.push_back(term.seconds);
+    } else if (term.kind == PathTerm::Kind::host) {
       const bool has_members = term.communicator != none;
       const int members = has_members ? static_cast<int>(graph.communicators[term.communicator].ranks.size()) : 1;
       seconds.push_back(host_seconds(

@@ -29,6 +29,7 @@ struct PathTerm {
   std::int32_t communicator = none;
   std::int32_t group = 0;  // of nodes: whose machine computes or launches
   double count = 0;        // parts of one where the path begins or ends within a task
+  double seconds = 0;      // of one task of bubble work, which no cluster prices; else 0
 };
 
 // Terms in a fixed order. `timeline`: a replay of at least two steps with these durations. `periodic`: of a periodic

@@ -40,6 +40,7 @@ class Browser:
                                         "goog:loggingPrefs": {"browser": "ALL"}}}
         session = self._ask("POST", "/session", {"capabilities": capabilities})
         self.session = f"/session/{session['sessionId']}"
+        self._ask("POST", self.session + "/timeouts", {"script": 300_000})  # a busy machine may take its time
         return self
 
     def __exit__(self, *_):
@@ -64,7 +65,7 @@ class Browser:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.address + path, data, {"Content-Type": "application/json"}, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=120) as answer:
+            with urllib.request.urlopen(request, timeout=400) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
             raise RuntimeError(json.load(error)["value"]["message"]) from None

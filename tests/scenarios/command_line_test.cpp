@@ -255,7 +255,18 @@ TEST(ProgressLine, IsSilentForTheFirstSecondsAndThenALineAtATime) {
   ProgressLine(quiet, "simulating x", false, 60).report(0.5);
   EXPECT_THAT(quiet.str(), IsEmpty());
   ProgressLine(loud, "simulating x", false, 0).report(0.5);
-  EXPECT_THAT(loud.str(), HasSubstr("simulating x: 50 % after 0 s\n"));
+  EXPECT_THAT(loud.str(), HasSubstr("simulating x: 50 % after 0 s, about 0 s left\n"));
+}
+
+TEST(ProgressLine, HasTheRateOfWhatIsCounted) {
+  std::ostringstream err;
+  {
+    ProgressLine progress(err, "pricing x", false, 0.05);
+    progress.counts(1e6, "runs");
+    progress.report(0.5);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  EXPECT_THAT(err.str(), testing::ContainsRegex("pricing x: 50 % after 0 s, [0-9.]+ [kM] runs/s, about 0 s left"));
 }
 
 }  // namespace

@@ -86,6 +86,19 @@ TEST(Levers, SayWhyTheyCannotBe) {
   EXPECT_THAT(changed_by(lever_named("micro-batch x 2"), uneven).why_not, HasSubstr("3"));
 }
 
+// Megatron-LM of 2021 had two schedules and no sharded optimizer. Nobody named: nothing is missing.
+TEST(Levers, ThatTheNamedTrainerLacksAreNotOffered) {
+  const Scenario of_2021 = loaded("gpt3-175b-1024xa100.yaml", {"cluster.trainer=megatron-lm"});
+  const Scenario of_nobody = loaded("gpt3-175b-1024xa100.yaml");
+  for (const char* lever : {"schedule zb-h1", "ZeRO 3", "CUDA graphs of layers"}) {
+    EXPECT_THAT(changed_by(lever_named(lever), of_2021).why_not, HasSubstr("megatron-lm does not have it")) << lever;
+    EXPECT_THAT(changed_by(lever_named(lever), of_nobody).why_not, testing::Not(HasSubstr("does not have it")))
+        << lever;
+  }
+  EXPECT_THAT(changed_by(lever_named("overlap gradient reductions"), of_2021).why_not, HasSubstr("does not do so"));
+  EXPECT_EQ(changed_by(lever_named("interleaved, 2 chunks"), of_2021).why_not, "");
+}
+
 TEST(Levers, ChangeOneThing) {
   const Scenario scenario = loaded("llama-8b-64xh100.yaml");
   EXPECT_EQ(changed_by(lever_named("micro-batch x 2"), scenario).settings,

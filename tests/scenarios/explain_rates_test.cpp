@@ -76,6 +76,20 @@ TEST(MovedStep, WithSlowerProductsIsTheReplayOfAMachineOfLessEfficiency) {
   EXPECT_NEAR(seconds_at(step, "products", 0.5), truth, 0.03 * truth);  // launches are a part of products there
 }
 
+// Its bubbles are filled as in the scenario's own simulation, without contention.
+TEST(MovedStep, HasTheBubbleWorkOfTheStepAndMovesIt) {
+  LoadResult bert = load_scenario(SLIPWAY_SOURCE_DIR "/scenarios/studies/pipefisher-2022/bert-base.yaml", {});
+  ASSERT_TRUE(bert.errors.empty());
+  MovedStep step(bert.scenario);
+  StepOptions whole;
+  const SimulatedStep simulated = simulated_step(bert.scenario, whole);
+  EXPECT_NEAR(step.seconds(), step_time_of(simulated.prepared.graph, simulated.simulation.timeline, nullptr),
+              1e-6 * step.seconds());
+  EXPECT_NEAR(step.seconds(Moved(step.scenario().cluster)), step.seconds(), 1e-9 * step.seconds());
+  EXPECT_GT(step.ranks()[TimePart::bubble_work], 0);
+  EXPECT_GT(seconds_at(step, "bubble_work", 0.25), 1.05 * step.seconds()) << "it does not fit into bubbles any more";
+}
+
 TEST(MovedStep, FindsTheSpeedThatMakesAStepAsLong) {
   const Scenario scenario = loaded("llama-8b-64xh100.yaml");
   MovedStep step(scenario);

@@ -99,6 +99,13 @@ TEST(LoadTrainer, ReadsFactsAboutMemoryAndKeepsTheirSources) {
   EXPECT_EQ(trainer.memory.sources[0], "loss: its code");
 }
 
+TEST(LoadTrainer, ReadsWhichValuesOfALeverItHas) {
+  const Trainer trainer = read("levers:\n  schedule.name: {value: \"gpipe, 1f1b\", source: its code}\n");
+  EXPECT_EQ(trainer.levers.at("schedule.name"), (std::vector<std::string>{"gpipe", "1f1b"}));
+  EXPECT_THAT(defects_of("levers:\n  run.lr: {value: 1, source: x}\n").at(0).message, HasSubstr("no key of layout"));
+  EXPECT_THAT(defects_of("levers:\n  layout.zero: {value: 1}\n").at(0).message, HasSubstr("source"));
+}
+
 TEST(LoadTrainer, AFactWithoutSourceAnUnknownOneAndAWrongValueAreErrorsWithTheirLine) {
   const Defects defects = defects_of(
       "facts:\n  eager: {value: true}\n  speed: {value: 3, source: x}\n  hopper: {value: flash9, source: x}\n"

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <set>
 
-#include "scenarios/study/shard.h"
+#include "scenarios/command_line/shard.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {
@@ -71,7 +71,7 @@ TEST_F(StudyShard, AMissingADamagedAndAForeignShardAreNamedAndNothingIsWritten) 
     EXPECT_THAT(answer.err, HasSubstr(reason));
     EXPECT_FALSE(std::filesystem::exists(path("m.csv")));
   };
-  refused("is of another study", "1,2");
+  refused("is of another command", "1,2");
   std::filesystem::remove(second);
   refused("shard-2-of-3.json cannot be read; run this shard");
   write("parts/shard-2-of-3.json", whole.substr(0, whole.size() / 2));

@@ -171,6 +171,41 @@ TEST(Reduction, KeepsEveryTaskOfTheCriticalPathAlone) {
   for (const TaskSpan& span : small.spans) EXPECT_TRUE(!span.critical || span.tasks == 1);
 }
 
+// One rank alone: every task is critical.
+TEST(Reduction, JoinsTasksOfTheCriticalPathWhereThePageCouldNotHoldThem) {
+  const TimelineView view = long_view(1, 20'000);
+  const TimelineView small = reduced(view, 3000);
+  EXPECT_LE(small.spans.size(), 3000U);
+  EXPECT_NEAR(busy(small), busy(view), 1e-9 * busy(view));
+  for (const TaskSpan& span : small.spans) EXPECT_TRUE(span.critical);
+}
+
+TEST(Reduction, KeepsTheSecondsOfExposedCommunication) {
+  Trace trace;
+  trace.ranks = 1, trace.steps = 1;
+  for (int i = 0; i < 4000; ++i) {
+    trace.records.push_back(task(0, "compute", std::to_string(i) + "F0", "forward", 3 * i, 3 * i + 1));
+    trace.records.push_back(task(0, "tp", std::to_string(i) + "F0.ar", "all-reduce", 3 * i + 1, 3 * i + 3, 0, 0));
+  }
+  const TimelineView view = view_of(trace, 0), small = reduced(view, 2000);
+  const auto exposed = [](const TimelineView& of) {
+    double seconds = 0;
+    for (const auto& [axis, each] : exposed_by_axis(of)) seconds += each;
+    return seconds;
+  };
+  EXPECT_DOUBLE_EQ(exposed(view), 3999 * 2) << "the last one has no task behind it";
+  EXPECT_NEAR(exposed(small), exposed(view), 1e-9 * exposed(view));
+  EXPECT_LE(small.spans.size() + small.rows[0].exposed.size(), 2000U);
+}
+
+TEST(Reduction, KeepsThePeakOfTheMemory) {
+  std::vector<MemoryPoint> points;
+  for (int i = 0; i < 100'000; ++i) points.push_back({1e-5 * i, i == 77'777 ? 9.0 : 1.0 + i % 7});
+  const std::vector<MemoryPoint> kept = thinned(points, 1);
+  EXPECT_LE(kept.size(), 1100U);
+  EXPECT_EQ(std::ranges::max_element(kept, {}, &MemoryPoint::bytes)->bytes, 9);
+}
+
 TEST(Reduction, KeepsTheOrderOfLanesAndNumbersOfCausesThatExist) {
   const TimelineView small = reduced(long_view(3, 4000), 6000);
   for (const RankView& row : small.rows)
@@ -186,19 +221,48 @@ TEST(Reduction, LeavesAViewAloneThatIsSmallEnough) {
   EXPECT_EQ(reduced(view, 200).spans.size(), 200U);
 }
 
+SimulatedStep simulated_example(const std::vector<std::string>& overrides) {
+  const LoadResult loaded = load_scenario(SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml", overrides);
+  if (!loaded.errors.empty()) throw std::logic_error("the example cannot be loaded");
+  StepOptions whole;
+  whole.periodic = false;
+  return simulated_step(loaded.scenario, whole);
+}
+
+// A forward of a later stage needs what the transfer brings. Its lane may be what it waited for, and never anything else.
+TEST(TimelineView, ASimulatedTaskWaitedForWhatItsGraphSays) {
+  const SimulatedStep step = simulated_example(
+      {"layout.tensor=1", "layout.sequence_parallel=false", "layout.data=16", "schedule.global_batch=128"});
+  const TimelineView view = view_of(step.prepared.graph, step.simulation.timeline);
+  EXPECT_FALSE(view.causes_by_dates);
+  const TaskSpan& last = span_called(view, 3, "3F0");
+  EXPECT_EQ(cause_of(view, last), "2F0.send");
+  EXPECT_EQ(last.wait_for, Wait::input);
+  const TaskSpan& backward = span_called(view, 3, "3B0");
+  EXPECT_EQ(cause_of(view, backward), "3F0");
+  for (const RankView& row : view.rows)
+    for (const LaneView& lane : row.lanes)
+      for (const std::uint32_t i : lane.spans) {
+        const TaskSpan& span = view.spans[i];
+        if (span.cause < 0) continue;
+        EXPECT_LE(view.spans[static_cast<std::size_t>(span.cause)].end_s, span.start_s + span.wait_s + 1e-9);
+      }
+}
+
+TEST(TimelineView, ATraceOfAFileSaysThatItsCausesAreJudgedByDates) {
+  const TimelineView view = view_of(two_ranks(), 0);
+  EXPECT_TRUE(view.causes_by_dates);
+  EXPECT_EQ(span_called(view, 1, "b").wait_for, Wait::by_dates);
+}
+
 // The accounting of a simulated step (schedules/time/metrics.cpp) follows the graph's own edges.
 TEST(TimelineView, ItsExposedCommunicationIsThatOfTheMetricsWhichFollowTheGraph) {
-  const ScenarioFolder folder;
   for (const std::vector<std::string>& overrides :
        std::vector<std::vector<std::string>>{{},
                                              {"layout.tensor=4", "layout.data=4"},
                                              {"layout.pipeline=1", "layout.data=8"},
                                              {"layout.pipeline=8", "layout.data=1"}}) {
-    const LoadResult loaded = load_scenario(SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml", overrides);
-    ASSERT_TRUE(loaded.errors.empty());
-    StepOptions whole;
-    whole.periodic = false;
-    const SimulatedStep step = simulated_step(loaded.scenario, whole);
+    const SimulatedStep step = simulated_example(overrides);
     const StepMetrics metrics = metrics_of(step.prepared.graph, step.simulation.timeline, 0);
     const TimelineView view = view_of(step.prepared.graph, step.simulation.timeline);
     double exposed = 0;

@@ -14,7 +14,7 @@ function makeBar(section, place) {
     part.style.width = share.share * 100 + '%';
     part.style.backgroundColor = swatch.style.backgroundColor = 'var(--' + share.colour + ')';
     part.title = share.name + ': ' + share.value;
-    if (share.name.startsWith('exposed')) swatch.classList.add('hatched');
+    if (share.name.startsWith('exposed')) for (const each of [part, swatch]) each.classList.add('hatched');
     item.append(swatch, element('b', '', digits(share.share * 100) + ' %'), ' ' + share.name + ', ' + share.value);
     bar.append(part);
     legend.append(item);
@@ -25,13 +25,17 @@ function makeBar(section, place) {
 function makeTable(section, place) {
   const frame = element('div', 'table'), table = element('table');
   frame.tabIndex = 0;
+  const [heads, ...rows] = section.rows, isUsed = heads.map((_, column) => rows.some((cells) => cells[column]));
   section.rows.forEach((cells, at) => {
     const row = element('tr');
-    for (const cell of cells) row.append(element(at === 0 ? 'th' : 'td', '', cell));
+    cells.forEach((cell, column) => {
+      if (isUsed[column]) row.append(element(at === 0 ? 'th' : 'td', '', cell));
+    });
     table.append(row);
   });
   frame.append(table);
   place.append(frame);
+  if (frame.scrollWidth > frame.clientWidth) frame.classList.add('narrow');
 }
 
 const makers = {bar: makeBar, table: makeTable, plot: makePlot, timeline: makeTimeline};

@@ -2,6 +2,12 @@
 
 const seriesColours = ['forward', 'exposed', 'weight-grad', 'recompute', 'communication', 'backward', 'other', 'ink'];
 
+// Labels of points that are drawn beside them: where they are few and short. Others are in the hover alone.
+const mostLabels = 12, longestLabel = 24;
+
+// Steps between the marks of an axis of whole numbers.
+const wholeNumbers = [0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((power) => [1, 2, 5].map((factor) => factor * 10 ** power));
+
 // Steps between the marks of an axis of bytes.
 const powersOfTwo = Array.from({length: 50}, (_, power) => 2 ** power);
 
@@ -38,7 +44,7 @@ function rangeOf(axis, fromZero) {
   return (plot, least, most) => {
     if (least === null) return axis.log ? [1, 10] : [0, 1];
     if (axis.log) return [least / 1.25, most * 1.25];
-    if (fromZero && least >= 0 && least < most * 0.8) return [0, most * 1.08 || 1];
+    if (fromZero && least >= 0 && least < most * 0.5) return [0, most * 1.08 || 1];
     const margin = (most - least) * 0.03 || Math.abs(most) * 0.1 || 1;
     return [least - margin, most + margin];
   };
@@ -51,10 +57,11 @@ function makePlot(section, place) {
   const frame = element('div', 'plot');
   let plot = null;
 
+  const isWhole = (side) => section[side].unit === 'number' && section.series.every((each) => each[side].every(Number.isInteger));
   const axis = (side) => ({
     label: section[side].label, stroke: colour('soft'), labelSize: 22, size: side === 'y' ? 78 : 38,
     grid: {stroke: colour('line'), width: 1}, ticks: {stroke: colour('line')},
-    ...(section[side].unit === 'bytes' ? {incrs: powersOfTwo} : {}),
+    ...(section[side].unit === 'bytes' ? {incrs: powersOfTwo} : isWhole(side) ? {incrs: wholeNumbers} : {}),
     ...(section[side].log ? {splits: (plot, number, least, most) => logMarks(least, most), filter: (_, marks) => marks} : {}),
     values: (_, values) => values.map((value) => value === null ? '' : textOf[section[side].unit](value)),
   });
@@ -66,6 +73,7 @@ function makePlot(section, place) {
       y: {distr: section.y.log ? 3 : 1, range: rangeOf(section.y, true)},
     },
     axes: [axis('x'), axis('y')],
+    hooks: {draw: [drawLabels]},
     series: [{}, ...all.map((each, s) => ({
       label: each.name, stroke: colour(names[s]), width: 2, spanGaps: true, show: shown[s],
       dash: s < section.series.length ? undefined : [7, 5],
@@ -73,6 +81,25 @@ function makePlot(section, place) {
       points: {show: each.mark === 'points', size: 10, width: 1, stroke: colour('paper'), fill: colour(names[s])},
     }))],
   });
+
+  function drawLabels(plot) {
+    const pen = plot.ctx, dots = devicePixelRatio || 1;
+    pen.save();
+    pen.font = 12 * dots + 'px system-ui, sans-serif';
+    pen.fillStyle = colour('ink');
+    pen.textBaseline = 'middle';
+    section.series.forEach((each, s) => {
+      if (!shown[s] || each.mark !== 'points' || each.labels.length > mostLabels) return;
+      each.labels.forEach((label, i) => {
+        if (!label || label.length > longestLabel || each.x[i] === null || each.y[i] === null) return;
+        const px = plot.valToPos(each.x[i], 'x', true), py = plot.valToPos(each.y[i], 'y', true);
+        const isLeft = px + 9 * dots + pen.measureText(label).width > plot.bbox.left + plot.bbox.width;
+        pen.textAlign = isLeft ? 'right' : 'left';
+        pen.fillText(label, px + (isLeft ? -9 : 9) * dots, py);
+      });
+    });
+    pen.restore();
+  }
 
   const shown = all.map(() => true);
   function make() {

@@ -3,6 +3,9 @@
 
 const computeHeight = 22, laneHeight = 11, laneGap = 2, rowGap = 10, axisHeight = 26;
 
+// Why a task could not begin earlier, by the number of `Wait` (scenarios/report/timeline_view.h).
+const waitTexts = [null, 'waited for its input: ', 'waited for its lane, which was busy with ', 'waited for the step before', 'waited for (by dates): '];
+
 // Unpacks one lane (PackedView in scenarios/report/page.cpp).
 function unpackedLane(lane, view, firstNumber) {
   const {count} = lane, numbers = unpacked(lane.data), perTick = view.seconds / view.ticks;
@@ -11,7 +14,7 @@ function unpackedLane(lane, view, firstNumber) {
     start: new Float64Array(count), end: new Float64Array(count), wait: new Float64Array(count),
     busy: new Float64Array(count), tasks: new Uint32Array(count).fill(1), critical: new Uint8Array(count),
     kind: new Uint16Array(count), head: new Uint32Array(count), tail: new Uint32Array(count),
-    size: new Uint32Array(count), cause: new Int32Array(count),
+    size: new Uint32Array(count), cause: new Int32Array(count), waitFor: new Uint8Array(count),
   };
   for (let i = 0, start = 0; i < count; i++) {
     start += numbers.next();
@@ -20,6 +23,7 @@ function unpackedLane(lane, view, firstNumber) {
     spans.wait[i] = numbers.next() * perTick;
     const flags = numbers.next();
     spans.critical[i] = flags & 1;
+    spans.waitFor[i] = flags >> 2;
     spans.kind[i] = numbers.next();
     spans.head[i] = numbers.next();
     spans.tail[i] = numbers.next();
@@ -30,6 +34,35 @@ function unpackedLane(lane, view, firstNumber) {
     spans.busy[i] = flags & 2 ? numbers.next() * perTick : spans.end[i] - spans.start[i] - spans.wait[i];
   }
   return spans;
+}
+
+// The lane with neighbours that are shorter than a cell of time as one. It is drawn where a pixel is longer than two cells,
+// so that a frame costs no more than the pixels of the canvas. `index`: the span of the lane, or -1 for several.
+function coarsened(lane, cell, kinds) {
+  const coarse = {start: [], end: [], busy: [], tasks: [], kind: [], critical: [], index: [], cell};
+  const seconds = new Float64Array(kinds);
+  for (let i = 0, next = 0; i < lane.count; i = next) {
+    const place = Math.floor(lane.start[i] / cell), isShort = (at) => lane.end[at] - lane.start[at] < cell;
+    seconds.fill(0);
+    let most = lane.kind[i], busy = 0, critical = 0, end = 0;
+    for (next = i; next < lane.count && (next === i || (isShort(i) && isShort(next) && Math.floor(lane.start[next] / cell) === place)); next++) {
+      const kind = lane.kind[next];
+      seconds[kind] += lane.busy[next];
+      if (seconds[kind] > seconds[most]) most = kind;
+      busy += lane.busy[next];
+      critical |= lane.critical[next];
+      end = Math.max(end, lane.end[next]);
+    }
+    coarse.start.push(lane.start[i]);
+    coarse.end.push(end);
+    coarse.busy.push(busy);
+    coarse.tasks.push(next === i + 1 ? lane.tasks[i] : 2);
+    coarse.kind.push(most);
+    coarse.critical.push(critical);
+    coarse.index.push(next === i + 1 ? i : -1);
+  }
+  coarse.count = coarse.start.length;
+  return coarse;
 }
 
 // All lanes with their places, from the top.
@@ -45,6 +78,8 @@ function unpackedRows(view) {
     for (const packed of row.lanes) {
       const lane = unpackedLane(packed, view, number);
       lane.row = row;
+      const cells = 1 << 12, few = 2 * cells;
+      lane.coarse = lane.count > few ? coarsened(lane, view.seconds / cells, view.kinds.length) : null;
       lane.y = y;
       lane.height = lane.computes ? computeHeight : laneHeight;
       lane.exposed = lane.computes ? exposed : [];
@@ -149,16 +184,19 @@ function makeTimeline(section, place) {
 
   // visit(left, right, share of the height, kind, critical, span or -1)
   function laneRectangles(lane, visit) {
+    // In quarters, so that most neighbours are as high as each other and drawn as one.
     const columns = pixelColumns(view.kinds.length, (pixel, share, kind, critical) =>
-      visit(pixel, pixel + 1, Math.max(share, 0.2), kind, critical, -1));
-    for (let i = firstAfter(lane, state.from); i < lane.count && lane.start[i] < state.to; i++) {
-      const left = x(lane.start[i]), right = x(lane.end[i]);
+      visit(pixel, pixel + 1, Math.ceil(share * 4) / 4, kind, critical, -1));
+    const perPixel = (state.to - state.from) / (width - gutter);
+    const drawn = lane.coarse && perPixel > 2 * lane.coarse.cell ? lane.coarse : lane;
+    for (let i = firstAfter(drawn, state.from); i < drawn.count && drawn.start[i] < state.to; i++) {
+      const left = x(drawn.start[i]), right = x(drawn.end[i]);
       if (right - left < 1) {
-        columns.add(left, lane.kind[i], lane.busy[i], lane.critical[i]);
+        columns.add(left, drawn.kind[i], drawn.busy[i], drawn.critical[i]);
       } else {
         columns.flush();
-        const share = lane.tasks[i] > 1 ? lane.busy[i] / (lane.end[i] - lane.start[i]) : 1;
-        visit(left, right, share, lane.kind[i], lane.critical[i], i);
+        const share = drawn.tasks[i] > 1 ? drawn.busy[i] / (drawn.end[i] - drawn.start[i]) : 1;
+        visit(left, right, share, drawn.kind[i], drawn.critical[i], drawn === lane ? i : drawn.index[i]);
       }
     }
     columns.flush();
@@ -192,7 +230,7 @@ function makeTimeline(section, place) {
     const begin = clip(x(0));
     box.add(palette.idle, 1, begin, y, clip(x(view.seconds)) - begin, lane.height);
     const columns = pixelColumns(1, (pixel, share) => {
-      const high = Math.round(lane.height * share);
+      const high = Math.round(lane.height * Math.round(share * 4) / 4);
       if (pixel >= gutter && high > 0) box.add(palette.exposed, 1, pixel, y + lane.height - high, 1, high);
     });
     for (let e = firstPart(lane.exposed, state.from); e < lane.exposed.length; e++) {
@@ -315,25 +353,30 @@ function makeTimeline(section, place) {
     return {lane: lanes[low], i: number - lanes[low].firstNumber};
   }
 
-  function causeText(lane, i) {
-    const cause = spanNumber(lane.cause[i]);
-    if (!cause) return null;
+  // Lines about what span i waited for.
+  function causeLines(lane, i) {
+    const text = waitTexts[lane.waitFor[i]], cause = spanNumber(lane.cause[i]);
+    if (!text) return [];
+    if (!cause) return lane.waitFor[i] === 3 ? [text] : [];
     const where = cause.lane.row === lane.row ? '' : ' on ' + rankText(cause.lane.row);
-    return 'waited for ' + labelOf(cause.lane, cause.i) + where + (cause.lane.computes ? '' : ' (' + cause.lane.name + ')');
+    const lines = [text + labelOf(cause.lane, cause.i) + where + (cause.lane.computes ? '' : ' (' + cause.lane.name + ')')];
+    // Nothing but the host keeps a simulated task from starting when all before it has ended.
+    const late = lane.start[i] + lane.wait[i] - cause.lane.end[cause.i], isExact = lane.tasks[i] === 1 && cause.lane.tasks[cause.i] === 1;
+    if (lane.waitFor[i] !== 4 && isExact && late > 1e-6 * view.seconds) lines.push('then ' + secondsText(late) + ' for its launch by the host');
+    return lines;
   }
 
   function spanLines(lane, i) {
     const lines = [labelOf(lane, i)], kind = view.kinds[lane.kind[i]].name;
     if (lane.tasks[i] > 1) {
-      lines[0] = digits(lane.tasks[i]) + ' short tasks';
+      lines[0] = countText(lane.tasks[i]) + ' short tasks';
       lines.push('from ' + labelOf(lane, i) + ' on, mostly ' + kind, secondsText(lane.busy[i]) + ' of work');
     } else {
       lines.push(kind + ', ' + secondsText(lane.end[i] - lane.start[i] - lane.wait[i]));
     }
     if (lane.wait[i] > 0) lines.push(secondsText(lane.wait[i]) + ' waiting for other members');
     if (view.sizes[lane.size[i]] > 0) lines.push(bytesText(view.sizes[lane.size[i]]));
-    const cause = causeText(lane, i);
-    if (cause) lines.push(cause);
+    lines.push(...causeLines(lane, i));
     if (lane.critical[i]) lines.push('on the critical path');
     lines.push(rankText(lane.row) + ', ' + lane.name + ', at ' + secondsText(lane.start[i]));
     return lines;
@@ -347,7 +390,7 @@ function makeTimeline(section, place) {
     const lines = ['idle ' + secondsText(to - from)];
     if (exposed > 0) lines.push(secondsText(exposed) + ' exposed communication');
     if (to - from - exposed > 1e-9 * view.seconds) lines.push(secondsText(to - from - exposed) + ' bubble');
-    if (i < lane.count) lines.push(labelOf(lane, i) + ' ' + (causeText(lane, i) || 'is next'));
+    if (i < lane.count) lines.push('next: ' + labelOf(lane, i), ...causeLines(lane, i));
     return lines;
   }
 
