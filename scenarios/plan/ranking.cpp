@@ -17,7 +17,6 @@
 #include <queue>
 #include <stdexcept>
 #include <system_error>
-#include <thread>
 
 namespace slipway::scenarios {
 
@@ -134,10 +133,6 @@ std::optional<Workers::Outcome> Workers::take(int wait_ms) {
 namespace {
 
 constexpr double rounding = 1 + 1e-9;  // the simulator adds up in another order than the bounds
-
-int workers_of(const SearchOptions& options) {
-  return options.workers > 0 ? options.workers : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-}
 
 struct Numbers {  // the message of a worker
   bool simulated;

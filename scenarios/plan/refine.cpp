@@ -6,7 +6,6 @@
 #include <map>
 #include <numeric>
 #include <stdexcept>
-#include <thread>
 
 #include "scenarios/language/check_scenario.h"
 #include "scenarios/memory/changes.h"
@@ -225,8 +224,7 @@ class Refiner {
   void price(const std::vector<Variant>& variants) {
     std::vector<Job> jobs = jobs_of(variants);
     const int count = static_cast<int>(jobs.size());
-    const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    Workers workers(std::min(options_.workers > 0 ? options_.workers : cores, count), [&](int job, std::byte* result) {
+    Workers workers(std::min(workers_of(options_), count), [&](int job, std::byte* result) {
       const Step choice = choice_of(jobs[job].variant);
       const PricedLayout row = price_if_it_fits(scenario_, choice, options_.memory_share);
       const double seconds = fits(row, options_.memory_share) ? row.step_time_s : infinite;

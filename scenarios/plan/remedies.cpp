@@ -21,11 +21,8 @@ class Trial {
   // A fitting layout of `scenario` among those with the least memory.
   std::optional<Step> fitting(const Scenario& scenario, bool keeps) const {
     try {
-      Scenario priced = scenario;
-      set_prices(priced);
-      StepEstimator estimator(scenario.step, priced.cluster, scenario.memory);
-      const Screening screened = screen(scenario, space_of_(scenario, keeps), options_.memory_share, estimator,
-                                        [this] { return interrupted(); });
+      const Screening screened = screen(scenario, space_of_(scenario, keeps), options_.memory_share,
+                                        workers_of(options_), [this] { return interrupted(); });
       for (const Candidate& candidate : screened.smallest)
         if (fits(price_if_it_fits(scenario, candidate.choice, options_.memory_share), options_.memory_share))
           return candidate.choice;

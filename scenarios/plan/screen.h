@@ -17,8 +17,9 @@ struct Screening {
   std::vector<Candidate> smallest;             // the few with the least memory, fitting or not
   std::optional<PricedLayout> best_too_large;  // by its bound
 };
-// Throws std::invalid_argument when no layout is legal, with the reason for the first one.
-Screening screen(const Scenario& scenario, const SearchSpace& space, double memory_share, StepEstimator& estimator,
+// The result does not depend on `threads` (≥ 1). Throws std::invalid_argument when no layout is legal, with the reason
+// for the first one.
+Screening screen(const Scenario& scenario, const SearchSpace& space, double memory_share, int threads,
                  const std::function<bool()>& interrupted);
 
 }  // namespace slipway::scenarios

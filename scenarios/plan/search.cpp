@@ -5,6 +5,7 @@
 #include <chrono>
 #include <limits>
 #include <new>
+#include <thread>
 
 #include "scenarios/plan/ranking.h"
 #include "scenarios/plan/refine.h"
@@ -97,8 +98,11 @@ std::optional<PricedLayout> closest_of(const Scenario& scenario, const Screening
   return closest;
 }
 
-void simulate(const Scenario& scenario, const std::vector<Candidate>& candidates, StepEstimator& estimator,
-              const SearchOptions& options, SearchResult& result) {
+void simulate(const Scenario& scenario, const std::vector<Candidate>& candidates, const SearchOptions& options,
+              SearchResult& result) {
+  Scenario priced = scenario;
+  set_prices(priced);
+  StepEstimator estimator(scenario.step, priced.cluster, scenario.memory);
   Ranking ranking(scenario, options, estimator, candidates);
   const double share = is_uneven(scenario.cluster) ? 1 - share_of_refining : 1;
   const auto best =
@@ -152,19 +156,20 @@ bool is_better(const PricedLayout& a, const PricedLayout& b) {
   return a.step_time_s != b.step_time_s ? a.step_time_s < b.step_time_s : a.memory_bytes < b.memory_bytes;
 }
 
+int workers_of(const SearchOptions& options) {
+  return options.workers > 0 ? options.workers : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
 SearchResult search_layouts(const Scenario& scenario, const SearchSpace& space, const SearchOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   const auto stopped = [&] { return options.interrupted && options.interrupted(); };
-  Scenario priced = scenario;
-  set_prices(priced);
-  StepEstimator estimator(scenario.step, priced.cluster, scenario.memory);
-  Screening screened = screen(scenario, space, options.memory_share, estimator, stopped);
+  Screening screened = screen(scenario, space, options.memory_share, workers_of(options), stopped);
   SearchResult result;
   result.legal = screened.legal;
   result.too_large = screened.too_large;
   result.best_too_large = screened.best_too_large;
   result.screening_s = seconds_since(begin);
-  if (!stopped()) simulate(scenario, screened.candidates, estimator, options, result);
+  if (!stopped()) simulate(scenario, screened.candidates, options, result);
   if (!stopped()) refine(scenario, space, options, result);
   if (!stopped() && !result.best.empty()) add_intervals(scenario, result);
   result.simulation_s = seconds_since(begin) - result.screening_s;

@@ -94,8 +94,9 @@ struct SearchOptions {
   int workers = 0;          // 0: one a core
   std::function<void(const SearchProgress&)> progress;
   int columns = 0;  // of the tables; 0: as many as they need
-  std::function<bool()> interrupted;
+  std::function<bool()> interrupted;  // asked by several threads
 };
+int workers_of(const SearchOptions& options);  // ≥ 1
 
 struct SearchResult {
   std::vector<PricedLayout> best;  // fastest first; of equals the one with less memory
