@@ -33,7 +33,7 @@ compare dense 4 \
   --case "data 2, pipeline 2: layout.pipeline=2 layout.data=2" \
   --case "tensor 2, pipeline 2: layout.pipeline=2 layout.tensor=2 layout.sequence_parallel=true"
 compare experts 2 \
-  --case "pipeline 2: $experts" \
+  --case "experts in a pipeline: $experts" \
   --case "experts 2: layout.pipeline=1 layout.data=2 layout.expert=2 $experts" \
   --case "experts 2, micro-batch 2: layout.pipeline=1 layout.data=2 layout.expert=2 schedule.micro_batch=2 $experts" \
   --case "tensor 2: layout.pipeline=1 layout.tensor=2 layout.sequence_parallel=true $experts"
