@@ -19,6 +19,11 @@ double streaming_seconds(const Machine& machine, double bytes) {
 
 Format operand_format(const Operator& op) { return op.narrow.value_or(static_cast<Format>(op.dtype)); }
 
+// Ranks on cores run the experts of a product one by one, each with its share of the rows (exec/operators/experts.cpp).
+int products_of(const Machine& machine, const Operator& op) {
+  return machine.cores > 0 && op.experts > 0 ? op.experts : 1;
+}
+
 double matrix_seconds(const Machine& machine, const Operator& op, double flops) {
   if (flops <= 0) return 0;
   const double peak = machine.peak_flops[static_cast<std::size_t>(computes_as(operand_format(op)))];
@@ -26,8 +31,9 @@ double matrix_seconds(const Machine& machine, const Operator& op, double flops) 
     throw std::invalid_argument(
         "machine " + machine.name + " has no peak_flops for " + name_of(operand_format(op)) +
         "; choose another dtype, or add the peak to its profile (`slipway calibrate` measures it)");
+  const std::int64_t rows = std::max<std::int64_t>(1, op.m / products_of(machine, op));
   const double efficiency =
-      is_attention(op.kind) ? machine.attention_efficiency : gemm_efficiency(machine, op.m, op.n, op.k);
+      is_attention(op.kind) ? machine.attention_efficiency : gemm_efficiency(machine, rows, op.n, op.k);
   if (!(efficiency > 0))
     throw std::invalid_argument("machine " + machine.name + " has an efficiency of 0 for " + name_of(op.kind));
   return flops / (peak * efficiency);
@@ -224,7 +230,8 @@ double load_seconds(const Machine& machine, const Operator& op, const Load& load
   const double matrix =
       std::max(matrix_seconds(machine, op, load.flops), streaming_seconds(machine, load.matrix_bytes));
   const double elementwise = streaming_seconds(machine, load.elementwise_bytes);
-  return load.kernels * machine.launch_overhead + matrix + elementwise;
+  const int more = load.flops > 0 ? products_of(machine, op) - 1 : 0;
+  return (load.kernels + more) * machine.launch_overhead + matrix + elementwise;
 }
 
 }  // namespace

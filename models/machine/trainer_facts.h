@@ -6,6 +6,8 @@
 #include <array>
 #include <string>
 
+#include "models/model/format.h"
+#include "models/model/levers.h"
 #include "models/model/names.h"
 #include "models/model/sharding.h"
 
@@ -48,8 +50,9 @@ struct TrainerFacts {
   bool host_driven_collectives = false;  // the host spends time on each member of a tensor group
   bool ring_attention = true;            // context parallelism: keys and values go around
   bool gathers_narrow_inputs = true;     // sequence parallelism gathers inputs of narrow products in their format
-  bool gathers_narrow_weights = false;   // ZeRO gathers weights of narrow products in their format, and keeps no other
-  bool caches_narrow_weights = true;     // weights are cast once a step, not in each pass
+  // Recipes with which ZeRO gathers weights of narrow products in their format and keeps no other (primary weights).
+  SetOf<NarrowRecipe> narrow_weights = {};
+  bool caches_narrow_weights = true;  // weights are cast once a step, not in each pass
   // Layers.
   bool balances_layers = false;  // a stage gets its share of the FLOPs, the head's included
 

@@ -8,8 +8,6 @@ std::span<const MemoryFact> memory_facts() {
       {"loss", "word", "vocabulary-parallel, plain (on gathered logits) or fused (in place)"},
       {"gathered_inputs", "word", "when projection inputs stay gathered: never, with-context or by-stages"},
       {"copies_gradient_shard", "true/false", "to fp32 at the update, with ZeRO", nullptr, &F::copies_gradient_shard},
-      {"narrow_parameters", "true/false", "Linears in FP8 or MXFP8 have no copy in the dtype", nullptr,
-       &F::narrow_parameters},
       {"fused_gate", "true/false", "silu(gate) is made again in the backward pass, not kept", nullptr, &F::fused_gate},
       {"weighs_activation", "true/false", "weights of rows multiply the experts' activation; results are not kept",
        nullptr, &F::weighs_activation},

@@ -47,7 +47,6 @@ struct MemoryFacts {
   LossMemory loss = LossMemory::vocabulary_parallel;
   GatheredInputs gathered = GatheredInputs::never;
   bool copies_gradient_shard = false;  // to fp32 at the update, with ZeRO
-  bool narrow_parameters = false;      // Linears in 8 bits have no copy in the dtype (but with scales of blocks)
   bool fused_gate = false;             // silu(gate) is made again in the backward pass, not kept
   bool weighs_activation = false;      // a row's weight multiplies the experts' activation: their results are not kept
   // Per parameter of the shard; R: replicas, data × context.

@@ -5,13 +5,8 @@
 namespace slipway::models {
 namespace {
 
-double absent_weights(const StageTerms& terms, const MemoryFacts& facts) {
-  return facts.narrow_parameters ? terms.wide_linears : 0;
-}
-
 void add_static(MemoryParts& parts, const StageTerms& terms, const MemoryConstants& c) {
   const MemoryFacts& facts = c.facts;
-  parts[MemoryPart::weights] -= absent_weights(terms, facts);
   if (facts.gradient_bytes > 0) parts[MemoryPart::gradients] *= facts.gradient_bytes / terms.gradient_bytes;
   const bool zero = terms.zero >= 1;
   if (zero && facts.copies_gradient_shard)
@@ -101,10 +96,6 @@ MemoryParts estimated(const StageTerms& terms, const MemoryConstants& constants)
 
 double absent_bytes(const OptionalBytes& bytes, const MemoryFacts& facts) {
   return (facts.fused_gate ? bytes.gates : 0) + (facts.weighs_activation ? bytes.expert_results : 0);
-}
-
-double absent_bytes(const StageTerms& terms, const MemoryFacts& facts) {
-  return absent_weights(terms, facts) + absent_bytes(terms.optional, facts);
 }
 
 double peak_bytes(const StageTerms& terms, const MemoryConstants& constants) {

@@ -36,14 +36,11 @@ struct StageTerms {
   double layers_kept = 0;                      // layers times micro-batches held whole; 1 under full recompute
   double embeddings_held = 0, heads_held = 0;  // micro-batches
   // Of the parts, what the trainer's facts may say is not there.
-  double wide_linears = 0;  // weights in the dtype of Linears that are kept in 8 bits besides
-  OptionalBytes optional;   // of the MLP
+  OptionalBytes optional;  // of the MLP
 };
 MemoryParts estimated(const StageTerms& terms, const MemoryConstants& constants);
-// Of these bytes, those that are not there by these facts.
+// Of these counted bytes, those that are not there by these facts. A timeline of buffers has them too.
 double absent_bytes(const OptionalBytes& bytes, const MemoryFacts& facts);
-// Of the counted parts, the bytes that are not there by these facts. A timeline of buffers has them too.
-double absent_bytes(const StageTerms& terms, const MemoryFacts& facts);
 // Sum of these.
 double peak_bytes(const StageTerms& terms, const MemoryConstants& constants);
 // Peak of what the allocator reserves: without libraries.

@@ -194,8 +194,8 @@ void add_kept_for_weights(std::span<const Operator> operators, bool first_input_
 
 double bytes_beside_shard(const Operator& gather, const Block& block, const Sharding& sharding, bool recomputed) {
   if (gathers_input(gather)) {
-    const double shard = gather.message_bytes / sharding.tensor;
-    return recomputed ? gather.message_bytes - shard : -shard;
+    const double whole = gather.message_bytes * gather.forward_sent, shard = whole / sharding.tensor;
+    return recomputed ? whole - shard : -shard;
   }
   const double own = gather.message_bytes / sharding.context;
   const std::int64_t kv_heads = kv_heads_of_rank(block, sharding.tensor);

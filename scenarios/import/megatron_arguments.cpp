@@ -158,14 +158,14 @@ const Row rows[] = {
     none("moe-permute-fusion", usual),
     none("moe-router-fusion", usual),
     none("moe-router-dtype", "the router's scores are a small part of a step"),
-    none("moe-router-load-balancing-type", balanced),
-    none("moe-aux-loss-coeff", numbers),
+    part("moe-router-load-balancing-type", "run.balancing_loss"),
+    part("moe-aux-loss-coeff", "run.balancing_loss"),
     none("moe-z-loss-coeff", numbers),
-    none("moe-router-pre-softmax", numbers),
-    none("moe-router-score-function", numbers),
-    none("moe-router-enable-expert-bias", numbers),
-    none("moe-router-bias-update-rate", numbers),
-    none("moe-router-topk-scaling-factor", numbers),
+    part("moe-router-pre-softmax", "model.normalised_scores"),
+    part("moe-router-score-function", "model.router_scores"),
+    part("moe-router-enable-expert-bias", "run.router_bias_speed"),
+    part("moe-router-bias-update-rate", "run.router_bias_speed"),
+    part("moe-router-topk-scaling-factor", "model.score_scale"),
     or_near(key("moe-router-num-groups", "model.expert_groups"),
             "tokens are taken to reach all groups of experts alike"),
     or_near(key("moe-router-group-topk", "model.groups_per_token"),
@@ -608,6 +608,61 @@ void compose_mlp(Import& import) {
   compose_dense_layers(import);
 }
 
+// How the router weighs experts (megatron/core/transformer/moe/moe_utils.py, topk_routing_with_score_function).
+void compose_scores(Import& import) {
+  const std::string scores = import.text("moe-router-score-function", "softmax");
+  if (scores != "softmax") import.set("model.router_scores", scores, "moe-router-score-function");
+  // Without it, the softmax is over the chosen experts.
+  if (import.given("moe-router-pre-softmax") && scores == "softmax")
+    import.set("model.normalised_scores", "false", "moe-router-pre-softmax");
+  if (const double scale = import.number("moe-router-topk-scaling-factor", 1); scale != 1)
+    import.set("model.score_scale", number_text(scale), "moe-router-topk-scaling-factor");
+  if (import.given("moe-router-enable-expert-bias"))
+    import.set("run.router_bias_speed", import.text("moe-router-bias-update-rate", "1e-3"),
+               "moe-router-bias-update-rate");
+  else if (import.given("moe-router-bias-update-rate"))
+    import.note(NoteKind::no_effect, import.find("moe-router-bias-update-rate")->text(),
+                "it needs --moe-router-enable-expert-bias");
+}
+
+// What keeps the loads of experts even. Megatron-LM's loss is Slipway's (switch_load_balancing_loss_func of the same
+// file), of one sequence, a micro-batch, or all of a step.
+void compose_balance(Import& import) {
+  constexpr const char *kind = "moe-router-load-balancing-type", *weight = "moe-aux-loss-coeff";
+  const std::string type = import.text(kind, "aux_loss"), loss = import.text(weight, "0");
+  const Argument* const types = import.find(kind);
+  const auto note = [&](NoteKind how, const char* argument, const char* words) {
+    if (import.given(argument)) import.note(how, import.find(argument)->text(), words);
+  };
+  if (types != nullptr && types->values.size() > 1)
+    note(NoteKind::nearest, kind, "of several ways to balance experts the first is taken");
+  if (type == "sinkhorn") note(NoteKind::nearest, kind, "experts are chosen by their scores");
+  if (type == "none" || type == "sinkhorn") return note(NoteKind::no_effect, weight, "no loss balances experts");
+  if (type != "aux_loss" && type != "seq_aux_loss" && type != "global_aux_loss")
+    return import.refuse(
+        kind, "'" + type + "' is not known; allowed: aux_loss, seq_aux_loss, global_aux_loss, sinkhorn, none",
+        "correct it");
+  if (import.number(weight, 0) == 0) return note(NoteKind::no_effect, kind, "--moe-aux-loss-coeff is 0");
+  import.set("run.balancing_loss", loss, weight);
+  if (type == "seq_aux_loss") import.set("run.balancing_sequences", "1", kind);
+  if (type == "global_aux_loss")  // how many data ranks there are is known with the machines alone
+    note(NoteKind::nearest, kind,
+         "the loss is of each rank's micro-batch; run.balancing_sequences = schedule.micro_batch x layout.data is next "
+         "to it");
+}
+
+void compose_router(Import& import) {
+  if (import.given("num-experts")) {
+    compose_scores(import);
+    return compose_balance(import);
+  }
+  for (const Row& row : megatron_rows())
+    if (row.argument.starts_with("moe-router-") && row.effect == Effect::part && import.given(row.argument))
+      import.note(NoteKind::no_effect, import.find(row.argument)->text(), "there are no experts");
+  if (import.given("moe-aux-loss-coeff"))
+    import.note(NoteKind::no_effect, import.find("moe-aux-loss-coeff")->text(), "there are no experts");
+}
+
 // The batch.
 
 // "0:384 200B:768": from so many tokens on, so many sequences.
@@ -789,6 +844,7 @@ void compose_megatron(Import& import) {
   compose_blocks(import);
   compose_attention(import);
   compose_mlp(import);
+  compose_router(import);
   compose_vocabulary(import);
   compose_batches(import);
   compose_levers(import);

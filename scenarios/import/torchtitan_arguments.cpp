@@ -166,10 +166,6 @@ void compose_model(Import& import) {
         "model.flavor",
         fmt::format("the model {} {} is unknown to import; allowed: {}", name, flavor, torchtitan_model_names()),
         "give the model: --set model.name=NAME (slipway list models)");
-  if (!model->missing.empty())
-    return import.refuse("model.flavor",
-                         fmt::format("{} {} has {}, which is not modelled yet", name, flavor, model->missing),
-                         "give another model: --set model.name=NAME (slipway list models)");
   for (const auto& [key, value] : model->shape)
     import.set("model." + std::string(key), std::string(value), "model.flavor");
 }

@@ -22,7 +22,6 @@ struct TorchtitanModel {
   std::string_view config;                                             // of the registry; empty: none
   std::vector<std::pair<std::string_view, std::string_view>> shape;    // keys of `model`
   std::vector<std::pair<std::string_view, std::string_view>> presets;  // settings of the config other than the defaults
-  std::string_view missing;                                            // of it, what is not modelled; empty: nothing
 };
 
 const TorchtitanModel* torchtitan_model(std::string_view name, std::string_view flavor);

@@ -291,7 +291,8 @@ void derive_narrow_gathers(const Settings& settings, Scenario& scenario) {
   if (!is_priced_by_trainer(scenario)) return;
   NarrowHabits& habits = scenario.step.narrow_habits;
   if (!settings.given("run.fp8_sequence_gather")) habits.gathers_inputs = scenario.trainer.gathers_narrow_inputs;
-  if (!settings.given("run.fp8_param_gather")) habits.gathers_weights = scenario.trainer.gathers_narrow_weights;
+  if (!settings.given("run.fp8_param_gather"))
+    habits.gathers_weights = scenario.trainer.narrow_weights.has(scenario.step.narrow);
 }
 
 // The added rows are of no token: they are computed, held and trained like any other, and never a target.

@@ -13,7 +13,7 @@ namespace slipway::scenarios {
 namespace {
 
 // Sets the fact and returns "", or returns what is allowed.
-using SetFact = std::string (*)(const std::string& text, TrainerFacts& facts);
+using SetFact = std::string (*)(const Value& value, TrainerFacts& facts);
 
 std::string take_flag(const std::string& text, bool& to) {
   if (text != "true" && text != "false") return "true, false";
@@ -30,21 +30,34 @@ std::string take_number(const std::string& text, double& to) {
 }
 
 template <bool TrainerFacts::*member>
-std::string set_flag(const std::string& text, TrainerFacts& facts) {
-  return take_flag(text, facts.*member);
+std::string set_flag(const Value& value, TrainerFacts& facts) {
+  return take_flag(value.text, facts.*member);
 }
 
 template <FlashKernel TrainerFacts::*member>
-std::string set_kernel(const std::string& text, TrainerFacts& facts) {
-  const auto kernel = value_in(flash_names, text);
+std::string set_kernel(const Value& value, TrainerFacts& facts) {
+  const auto kernel = value_in(flash_names, value.text);
   if (!kernel) return all_names(flash_names);
   facts.*member = *kernel;
   return "";
 }
 
 template <double TrainerFacts::*member>
-std::string set_number(const std::string& text, TrainerFacts& facts) {
-  return take_number(text, facts.*member);
+std::string set_number(const Value& value, TrainerFacts& facts) {
+  return take_number(value.text, facts.*member);
+}
+
+std::string set_narrow_weights(const Value& value, TrainerFacts& facts) {
+  SetOf<NarrowRecipe> recipes;
+  bool is_good = value.kind == Value::Kind::list;
+  for (const Value& item : value.items) {
+    const auto recipe = value_in(narrow_recipe_names, item.text);
+    is_good = is_good && recipe && *recipe != NarrowRecipe::none;
+    if (is_good) recipes.add(*recipe);
+  }
+  if (!is_good) return "a list of what run.fp8 may be, such as [delayed, mxfp8]; [] for none";
+  facts.narrow_weights = recipes;
+  return "";
 }
 
 const std::map<std::string, SetFact, std::less<>> known_facts = {
@@ -65,7 +78,7 @@ const std::map<std::string, SetFact, std::less<>> known_facts = {
     {"host_driven_collectives", set_flag<&TrainerFacts::host_driven_collectives>},
     {"ring_attention", set_flag<&TrainerFacts::ring_attention>},
     {"gathers_narrow_inputs", set_flag<&TrainerFacts::gathers_narrow_inputs>},
-    {"gathers_narrow_weights", set_flag<&TrainerFacts::gathers_narrow_weights>},
+    {"narrow_weights", set_narrow_weights},
     {"caches_narrow_weights", set_flag<&TrainerFacts::caches_narrow_weights>},
     {"balances_layers", set_flag<&TrainerFacts::balances_layers>},
 };
@@ -119,7 +132,7 @@ class TrainerReader {
     const auto found = known_facts.find(entry.key);
     if (found == known_facts.end())
       return refuse(entry.origin, path, "is no fact; allowed: " + all_facts(), "remove it");
-    refuse_unless(found->second(value->text, trainer_.facts), *value, path);
+    refuse_unless(found->second(*value, trainer_.facts), *value, path);
   }
 
   void read_lever(const Entry& entry, const Value& value, const std::string& path) {
@@ -203,7 +216,7 @@ const Trainer* built_in_trainer(std::string_view name) {
 std::vector<std::pair<std::string, std::string>> trainer_fact_names() {
   std::vector<std::pair<std::string, std::string>> names;
   TrainerFacts ignored;
-  for (const auto& [name, set] : known_facts) names.emplace_back(name, set("?", ignored));
+  for (const auto& [name, set] : known_facts) names.emplace_back(name, set(scalar("?", {}), ignored));
   return names;
 }
 

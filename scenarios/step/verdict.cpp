@@ -70,7 +70,7 @@ std::vector<StageNeed> stage_needs(const Scenario& scenario, const std::vector<O
     need.capacity = *least;
     need.odds = odds_of(terms[stage], scenario.memory);
     need.odds.bytes += seen.kept_for_bubble_work;
-    const double there = seen.bytes - absent_bytes(terms[stage], scenario.memory.facts);
+    const double there = seen.bytes - absent_bytes(terms[stage].optional, scenario.memory.facts);
     if (there > need.odds.bytes) need.way = MemoryWay::timeline;
     need.odds.bytes = std::max(need.odds.bytes, there);
     need.probability = need.odds.fits(need.capacity);

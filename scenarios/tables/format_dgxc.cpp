@@ -63,13 +63,13 @@ void read_dgxc(const Cells& cells, PublishedRow& row) {
   // NeMo's recipe of FP8 until 25.04 is "hybrid" with delayed scaling: bf16_with_fp8_mixed.
   set_precision(keys, cells.text("precision"));
   set_recomputed(keys, model, row.machine);
-  // NVIDIA/NeMo nemo/collections/llm/recipes, peft.dim: llama3_8b.py and llama3_70b.py; target_modules:
-  // scripts/performance/llm/finetune_llama3_70b.py.
+  // NVIDIA/NeMo nemo/collections/llm/recipes/llama3_8b.py and llama3_70b.py: peft.dim of finetune_recipe, 8 and 16;
+  // target_modules of finetune_performance_optimizations, ['linear_qkv'].
   const int rank = model == "llama-3.1-8b" || model == "llama-3-8b" ? 8 : 16;
   if (cells.text("phase") == "lora")
     set_lora(
         keys, rank, "qkv",
-        fmt::format("adapters of rank {} on queries, keys and values, as NeMo's recipe and performance script", rank));
+        fmt::format("adapters of rank {} on queries, keys and values, as NeMo's recipe in performance mode", rank));
   set_scenario(row, keys);
 }
 

@@ -47,7 +47,7 @@ void read_mlperf(const Cells& cells, PublishedRow& row) {
   set_recompute(keys, "");
   keys.assume("nothing is computed again");
   if (cells.text("cuda_graph") == "1") set_graphs(keys, "full_iteration", "");
-  // mlcommons/training, llama2_70b_lora: lora_r 16, qkv_proj and o_proj.
+  // mlcommons/training@00baefa llama2_70b_lora/run_llama_70B_scrolls_r16.sh: lora_r 16, qkv_proj and o_proj.
   if (tunes) set_lora(keys, 16, "qkv, out", "adapters of rank 16 on attention's projections, as the benchmark's rules");
   set_scenario(row, keys);
 }

@@ -39,7 +39,7 @@ void read_ms_swift(const Cells& cells, PublishedRow& row) {
   set_precision(keys, eight ? cells.text("fp8") : "bf16");
   keys.set("schedule.recompute", cells.empty("recompute") ? "none" : cells.text("recompute"), "recomputation");
   if (!cells.empty("offload") && cells.flag("offload"))
-    keys.set("run.optimizer.offload", "true", "optimizer states in the host's memory");
+    keys.set("run.optimizer.offload_fraction", cells.empty("offload_fraction") ? "1" : cells.text("offload_fraction"));
   if (!cells.empty("packing") && cells.flag("packing"))
     keys.assume("samples packed into a sequence attend to each other");
   if (cells.text("tuner").starts_with("lora") && !comment.starts_with("full"))

@@ -112,7 +112,7 @@ std::vector<int> StepEstimator::Parts::most_layers(const Step& step, const Sched
   const std::vector<BlockElements>& elements = elements_of_runs(step);
   const auto fixed_bytes = [&](std::size_t run) {
     const StaticBytes fixed = static_bytes_of(elements[run], step, use.placement.copies);
-    return least_weights() * fixed.weights + least_gradients * fixed.gradients + fixed.optimizer;
+    return fixed.weights + least_gradients * fixed.gradients + fixed.optimizer;
   };
   std::vector<int> most;
   for (int q = 0; q < layout.pipeline; ++q) {

@@ -514,8 +514,8 @@ void bound_memory(Parts& parts, const Step& step, int m, StepEstimate& estimate)
       if (use.is_plain) kept += use.in_flight[q][stage / p] * costs.kept_bytes[part];
     }
     const StaticBytes fixed = static_bytes_of(elements, step, use.placement.copies);
-    const double bytes = parts.least_weights() * fixed.weights + parts.least_gradients * fixed.gradients +
-                         fixed.optimizer + parts.least_kept * kept;
+    const double bytes =
+        fixed.weights + parts.least_gradients * fixed.gradients + fixed.optimizer + parts.least_kept * kept;
     const double capacity = parts.cluster.groups[wires.machine_group[q]].machine.memory_bytes;
     const double share = capacity > 0 ? bytes / capacity : std::numeric_limits<double>::infinity();
     if (share <= estimate.memory_share) continue;

@@ -68,8 +68,6 @@ struct StepEstimator::Parts {
   bool tied = false;
   double least_gradients = 1, least_kept = 1;  // the trainer's smallest factors on these bytes
   MemoryFacts facts;                           // of the trainer
-  // One of two copies with 8 bits beside one with 16 may be all there is.
-  double least_weights() const { return facts.narrow_parameters && base.narrow != NarrowRecipe::none ? 0.25 : 1; }
   double kept_bytes(const BlockPrice& price) const { return price.kept_bytes - absent_bytes(price.optional, facts); }
   std::map<int, double> norm_sums;                     // by ranks
   std::unique_ptr<StepEstimator> without_degradation;  // for the cluster without degradation, where that differs

@@ -55,7 +55,8 @@ void ActionLowering::forward_segment(int i, Pass pass, bool emits) {
     for (const int bucket : gathered) inputs.push_back(weights_[static_cast<std::size_t>(bucket)][k]);
     if (emits) {
       for_each_wire(s.out, [&](Wires wire) {
-        const WireBytes bytes = wire_bytes(operators_, s.last_op, wire, state_.graph.shape().sharding, state_.boundary);
+        const WireBytes bytes =
+            wire_bytes(operators_, s.last_op, wire, WireValue::value, state_.graph.shape().sharding, state_.boundary);
         outputs.push_back(state_.builder.buffer(BufferKind::value, wire, rank, bytes.before));
         at(wire, k) = outputs.back();
       });
@@ -163,7 +164,8 @@ void ActionLowering::collective(int at_op, Pass pass) {
   const bool is_backward = pass == Pass::backward || pass == Pass::input_grad;
   // A recomputed module's message, before its dual, leaves the gradient that it passes as large as it is.
   if (is_backward && op.again) message(at_op, Pass::recompute, op.forward, BufferKind::gradient, std::nullopt);
-  const WireBytes bytes = wire_bytes(operators_, at_op, op.wire, state_.graph.shape().sharding, state_.boundary);
+  const WireBytes bytes = wire_bytes(operators_, at_op, op.wire, is_backward ? WireValue::gradient : WireValue::value,
+                                     state_.graph.shape().sharding, state_.boundary);
   if (is_backward)
     message(at_op, pass, op.backward, BufferKind::gradient, bytes.before);
   else
@@ -343,8 +345,9 @@ void ActionLowering::backward_segment(int i) {
     for_each_wire(wires_with_gradient, [&](Wires wire) {
       if ((s.out & wire) != 0) at(wire, k) = no_buffer;  // consumed
       if ((s.in & wire) == 0) return;
-      const double bytes =
-          wire_bytes(operators_, s.first_op - 1, wire, state_.graph.shape().sharding, state_.boundary).after;
+      const double bytes = wire_bytes(operators_, s.first_op - 1, wire, WireValue::gradient,
+                                      state_.graph.shape().sharding, state_.boundary)
+                               .after;
       outputs.push_back(state_.builder.buffer(BufferKind::gradient, wire, rank, bytes));
       at(wire, k) = outputs.back();
     });

@@ -158,12 +158,13 @@ namespace {
 
 // A communicate operator has the bytes of the whole tensor. A member of a gather gives its share; a member of a scatter
 // receives its share.
-WireBytes around(const Operator& communicate, const Sharding& sharding) {
+WireBytes around(const Operator& communicate, WireValue of, const Sharding& sharding) {
   const int degree = communicate.axis == Axis::context         ? sharding.context
                      : communicate.axis == Axis::expert        ? sharding.expert
                      : communicate.axis == Axis::expert_tensor ? expert_tensor_of(sharding)
                                                                : sharding.tensor;
-  const double whole = communicate.message_bytes, part = whole / degree;
+  const double sent = of == WireValue::value ? communicate.forward_sent : communicate.backward_sent;
+  const double whole = communicate.message_bytes * sent, part = whole / degree;
   switch (communicate.forward) {
     case Collective::all_gather:
       return {part, whole};
@@ -176,19 +177,19 @@ WireBytes around(const Operator& communicate, const Sharding& sharding) {
 
 }  // namespace
 
-WireBytes wire_bytes(std::span<const Operator> operators, int last_op, Wires wire, const Sharding& sharding,
-                     double boundary_bytes) {
+WireBytes wire_bytes(std::span<const Operator> operators, int last_op, Wires wire, WireValue of,
+                     const Sharding& sharding, double boundary_bytes) {
   if (wire == wire_loss) return {8, 8};
   const auto next = static_cast<std::size_t>(last_op);
   for (std::size_t i = next; i < operators.size() && operators[i].kind == OpKind::communicate; ++i)
-    if (operators[i].wire == wire) return around(operators[i], sharding);
+    if (operators[i].wire == wire) return around(operators[i], of, sharding);
   if (wire == wire_kv && next + 1 < operators.size() && operators[next].kind == OpKind::ring_attention)
-    return around(operators[next + 1], sharding);  // the shift after it: this rank's keys and values
+    return around(operators[next + 1], of, sharding);  // the shift after it: this rank's keys and values
   if (wire == wire_residual) return {boundary_bytes, boundary_bytes};
   for (int i = last_op - 1; i >= 0; --i) {
     const Operator& op = operators[i];
     if (op.kind == OpKind::communicate && op.wire == wire) {
-      const double after = around(op, sharding).after;
+      const double after = around(op, of, sharding).after;
       return {after, after};
     }
     if (wire == wire_statistics && op.kind == OpKind::route) {

@@ -42,11 +42,13 @@ bool input_comes_again(std::span<const Operator> operators, int at, const Block&
 std::string block_name(const std::vector<Block>& blocks, int block);
 
 // Bytes of `wire` per rank where segment [.., last_op) ends, before and after the communicate operator that follows it
-// (equal when none does).
+// (equal when none does). A message in a narrow format has buffers in that format; which ones are narrow differs between
+// the values of the forward pass and their gradients.
 struct WireBytes {
   double before = 0, after = 0;
 };
-WireBytes wire_bytes(std::span<const Operator> operators, int last_op, Wires wire, const Sharding& sharding,
-                     double boundary_bytes);
+enum class WireValue : std::uint8_t { value, gradient };
+WireBytes wire_bytes(std::span<const Operator> operators, int last_op, Wires wire, WireValue of,
+                     const Sharding& sharding, double boundary_bytes);
 
 }  // namespace slipway::schedules

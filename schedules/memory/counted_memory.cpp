@@ -115,7 +115,8 @@ double left_for_weights(const std::vector<Operator>& operators, const Stages& st
     const Block& block = stages.blocks[operators[i].block];
     const bool comes_again = input_comes_again(operators, static_cast<int>(i), block, stages.step.recompute);
     bytes += bytes_for_weight_grads(std::span(&operators[i], 1), comes_again);
-    if (comes_again) bytes += operators[i - 1].message_bytes / stages.step.layout.tensor;
+    if (comes_again)
+      bytes += operators[i - 1].message_bytes * operators[i - 1].forward_sent / stages.step.layout.tensor;
   }
   return bytes;
 }
@@ -233,15 +234,6 @@ std::int64_t tied_elements(const Stages& stages, int pipeline) {
          block_shard_elements(stages.step.model, head, cut, true).sum();
 }
 
-// Counted weights in the dtype of Linears that have copies with 8 bits and no scales of blocks. Where weights are
-// gathered in 8 bits, static_bytes_of has not counted them.
-double wide_linears(const BlockElements& elements, const Step& step) {
-  const auto narrow = format_of(step.narrow);
-  if ((narrow != Format::fp8 && narrow != Format::mxfp8) || narrow_habits(step).gathers_weights) return 0;
-  return static_cast<double>(elements.linears + elements.experts) * bytes_of(step.dtype) /
-         (step.layout.zero == 3 ? shards_of(step.layout) : 1);
-}
-
 // All terms except the bytes by part.
 StageTerms without_parts(const Stages& stages, int pipeline) {
   const Step& step = stages.step;
@@ -258,7 +250,6 @@ StageTerms without_parts(const Stages& stages, int pipeline) {
   terms.parameters = static_cast<double>(elements.trained() + elements.trained_experts() -
                                          (stages.step.levers.lora.rank > 0 ? 0 : tied_elements(stages, pipeline)));
   terms.gradient_bytes = bytes_of(step.gradient_dtype);
-  terms.wide_linears = wide_linears(elements, step);
   terms.replicas = shards_of(step.layout);
   terms.tensor = step.layout.tensor;
   terms.pipeline = step.layout.pipeline;

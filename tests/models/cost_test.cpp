@@ -71,6 +71,23 @@ TEST(OperatorCost, AddsLaunchesAndElementWiseKernelsToTheMatrixWork) {
   EXPECT_DOUBLE_EQ(operator_seconds(machine, qkv, Direction::forward), qkv.forward_flops / 100e12 + rotary + 3e-5);
 }
 
+// The executor of a CPU rank multiplies expert by expert.
+TEST(OperatorCost, OfExpertsOnCoresIsThatOfOneProductForEach) {
+  Machine machine = plain_machine();
+  machine.launch_overhead = 1e-5;
+  machine.gemm_half = 64;
+  Operator down = operator_of(OpKind::down);
+  down.experts = 4;
+  const auto seconds = [&](std::int64_t rows, int products) {
+    return down.forward_flops / (100e12 * gemm_efficiency(machine, rows, down.n, down.k)) + products * 1e-5;
+  };
+  EXPECT_DOUBLE_EQ(operator_seconds(machine, down, Direction::forward), seconds(8192, 1)) << "a GPU has one kernel";
+  machine.cores = 2;
+  EXPECT_DOUBLE_EQ(operator_seconds(machine, down, Direction::forward), seconds(2048, 4));
+  down.m = 128;
+  EXPECT_DOUBLE_EQ(operator_seconds(machine, down, Direction::weight_grad), seconds(32, 4));
+}
+
 TEST(OperatorCost, OfUnfusedAttentionIsHigherThanOfFlashByTheTrafficOfTheScores) {
   const Operator torch = operator_of(OpKind::attention, shape_of(Kernels::torch));
   const Operator flash = operator_of(OpKind::attention);

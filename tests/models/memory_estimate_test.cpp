@@ -74,16 +74,14 @@ TEST(MemoryEstimate, ScalesWhatIsKeptAndAddsWorkAndTheAllocator) {
 
 TEST(MemoryEstimate, FactsTakeAwayWhatATrainerDoesNotKeep) {
   StageTerms some = terms();
-  some.wide_linears = 60;
   some.optional = {.gates = 7, .expert_results = 11};
   const double all = peak_bytes(some, none());
   const auto less = [&](bool MemoryFacts::*fact) {
     MemoryConstants constants = none();
     constants.facts.*fact = true;
-    EXPECT_DOUBLE_EQ(absent_bytes(some, constants.facts), all - peak_bytes(some, constants));
+    EXPECT_DOUBLE_EQ(absent_bytes(some.optional, constants.facts), all - peak_bytes(some, constants));
     return all - peak_bytes(some, constants);
   };
-  EXPECT_DOUBLE_EQ(less(&MemoryFacts::narrow_parameters), 60);
   EXPECT_DOUBLE_EQ(less(&MemoryFacts::fused_gate), 7);
   EXPECT_DOUBLE_EQ(less(&MemoryFacts::weighs_activation), 11);
 }

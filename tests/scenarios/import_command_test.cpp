@@ -110,6 +110,66 @@ TEST_F(ImportCommand, ReadsTheTomlOfTorchtitan) {
   EXPECT_EQ(scenario().step.layout.tensor, 4) << "overrides hold against the file";
 }
 
+// 671.0 G without its module of multi-token prediction (DeepSeek-V3 Technical Report, table 1 counts 671 B); Llama 4 Scout
+// has 109 B with 17 B active, 1.2 B of them for images (its model card).
+TEST_F(ImportCommand, KnowsTorchtitansMixturesOfExperts) {
+  const auto parameters = [&](const char* file) {
+    const Answer answer =
+        import({arguments + "torchtitan/" + file, "--set", "cluster.machine=h100-80gb", "--set", "cluster.nodes=8"});
+    EXPECT_EQ(answer.status, 0) << answer.err;
+    return static_cast<double>(parameter_count(scenario().step.model));
+  };
+  EXPECT_NEAR(parameters("deepseek_v3__deepseek_v3_671b.toml"), 671.0e9, 0.05e9);
+  EXPECT_EQ(scenario().step.micro_batch, 4);
+  EXPECT_NEAR(parameters("llama4__llama4_17bx16e.toml"), 107.8e9, 0.1e9);
+  EXPECT_EQ(scenario().step.layout.tensor, 8);
+}
+
+// As Megatron-LM's router does it; `execute` trains so.
+TEST_F(ImportCommand, TakesOverHowARouterWeighsAndBalances) {
+  const auto routed = [&](const std::string& more) {
+    const Answer answer =
+        import({"--arguments",
+                "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --swiglu "
+                "--normalization RMSNorm --position-embedding-type rope --disable-bias-linear "
+                "--vocab-size 256 --num-experts 8 --moe-router-topk 2 --moe-ffn-hidden-size 32 "
+                "--micro-batch-size 2 --global-batch-size 8 " +
+                    more,
+                "--set", "cluster.machine=h100-80gb", "--set", "cluster.nodes=1", "--set", "cluster.gpus_per_node=2"});
+    EXPECT_EQ(answer.status, 0) << answer.err;
+    return answer.out;
+  };
+  const auto routing = [&] { return scenario().step.routing; };
+  const auto block = [&] { return scenario().step.model->runs[1].block; };
+  EXPECT_THAT(routed("--moe-router-load-balancing-type aux_loss"), HasSubstr("--moe-aux-loss-coeff is 0"));
+  EXPECT_EQ(routing(), Routing{});
+  EXPECT_EQ(block().scores, RouterScores::softmax);
+  EXPECT_TRUE(block().normalises_scores) << "the softmax is over the chosen experts";
+  routed("--moe-aux-loss-coeff 1e-2 --moe-router-pre-softmax");
+  EXPECT_EQ(routing().balancing_loss, 1e-2) << "aux_loss is Megatron-LM's default";
+  EXPECT_EQ(routing().balancing_sequences, 0);
+  EXPECT_FALSE(block().normalises_scores);
+  routed("--moe-aux-loss-coeff 1e-4 --moe-router-load-balancing-type seq_aux_loss");
+  EXPECT_EQ(routing().balancing_sequences, 1);
+  EXPECT_THAT(routed("--moe-aux-loss-coeff 1e-4 --moe-router-load-balancing-type global_aux_loss"),
+              HasSubstr("run.balancing_sequences"));
+  EXPECT_EQ(routing().balancing_loss, 1e-4);
+  EXPECT_EQ(routing().balancing_sequences, 0);
+  EXPECT_THAT(routed("--moe-aux-loss-coeff 1e-4 --moe-router-load-balancing-type none"), HasSubstr("no loss"));
+  EXPECT_EQ(routing(), Routing{});
+  EXPECT_THAT(routed("--moe-router-load-balancing-type sinkhorn"), HasSubstr("experts are chosen by their scores"));
+  routed("--moe-router-score-function sigmoid --moe-router-topk-scaling-factor 2.5 --moe-router-enable-expert-bias");
+  EXPECT_EQ(block().scores, RouterScores::sigmoid);
+  EXPECT_EQ(block().score_scale, 2.5);
+  EXPECT_EQ(scenario().step.optimizer.router_bias_speed, 1e-3) << "the default of --moe-router-bias-update-rate";
+  EXPECT_THAT(routed("--moe-router-bias-update-rate 1e-3"), HasSubstr("it needs --moe-router-enable-expert-bias"));
+  const Answer wrong = import({"--arguments",
+                               "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 "
+                               "--num-experts 8 --moe-router-load-balancing-type loss"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("'loss' is not known; allowed: aux_loss, seq_aux_loss, global_aux_loss, sinkhorn"));
+}
+
 TEST_F(ImportCommand, ReadsListsOfModulesAsTrainersWriteThem) {
   const auto levers = [&](const std::string& arguments) {
     const Answer answer = import_line(llama + arguments);

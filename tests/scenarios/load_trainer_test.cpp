@@ -64,7 +64,8 @@ TEST(LoadTrainer, FactsOfSomeTrainersAreWhatTheirCodeDoes) {
   EXPECT_FALSE(built_in_trainer("deepspeed")->facts.overlaps_reduction);
   EXPECT_TRUE(built_in_trainer("megatron-core")->facts.ring_attention);
   EXPECT_TRUE(built_in_trainer("megatron-lm")->facts.cuts_transfers);
-  EXPECT_TRUE(built_in_trainer("megatron-bridge")->facts.gathers_narrow_weights);
+  EXPECT_EQ(built_in_trainer("megatron-bridge")->facts.narrow_weights,
+            set_of(NarrowRecipe::delayed, NarrowRecipe::tensorwise, NarrowRecipe::mxfp8));
   EXPECT_FALSE(built_in_trainer("torchtitan")->facts.caches_narrow_weights);
 }
 
@@ -109,8 +110,8 @@ TEST(LoadTrainer, ReadsWhichValuesOfALeverItHas) {
 TEST(LoadTrainer, AFactWithoutSourceAnUnknownOneAndAWrongValueAreErrorsWithTheirLine) {
   const Defects defects = defects_of(
       "facts:\n  eager: {value: true}\n  speed: {value: 3, source: x}\n  hopper: {value: flash9, source: x}\n"
-      "  accumulate_bytes: {value: -1, source: x}\n");
-  ASSERT_EQ(defects.size(), 4u);
+      "  accumulate_bytes: {value: -1, source: x}\n  narrow_weights: {value: [mxfp8, fp9], source: x}\n");
+  ASSERT_EQ(defects.size(), 5u);
   EXPECT_EQ(defects[0].file, "t.yaml");
   EXPECT_EQ(defects[0].line, 2);
   EXPECT_EQ(defects[0].key, "facts.eager");
@@ -120,6 +121,7 @@ TEST(LoadTrainer, AFactWithoutSourceAnUnknownOneAndAWrongValueAreErrorsWithTheir
   EXPECT_EQ(defects[2].line, 4);
   EXPECT_THAT(defects[2].message, HasSubstr("flash1, triton, flash2, best"));
   EXPECT_THAT(defects[3].message, HasSubstr("a number from 0"));
+  EXPECT_THAT(defects[4].message, HasSubstr("a list of what run.fp8 may be"));
 }
 
 TEST(LoadTrainer, AnUnknownFactAboutMemoryAndAWrongWordAreErrors) {

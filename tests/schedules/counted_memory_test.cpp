@@ -121,18 +121,10 @@ TEST(CountedMemory, CutsTheHiddenStateOnlyUnderSequenceParallelism) {
   EXPECT_DOUBLE_EQ(counted_memory(step)[0].hidden_cut, counted_memory(step)[0].hidden);
 }
 
-// Transformer Engine's parameters in 8 bits (fp8_model_init) have no copy in bfloat16; blocks of scales are left out.
-TEST(CountedMemory, KnowsTheWeightsOfLinearsThatNarrowParametersHaveNoMore) {
+// Operands by rows and by columns are one tensor on Blackwell where a tensor has one scale.
+TEST(CountedMemory, ASecondCopyByColumnsIsThereWhereScalesFollowRows) {
   Step step = author_case(2, 1, 1, 1, 4);
   const double linears = 32.0 * (2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 14336) / 2;
-  const auto wide = [&](NarrowRecipe recipe) {
-    step.narrow = recipe;
-    return counted_memory(step)[0].wide_linears;
-  };
-  EXPECT_EQ(wide(NarrowRecipe::none), 0);
-  EXPECT_EQ(wide(NarrowRecipe::blockwise), 0);
-  EXPECT_EQ(wide(NarrowRecipe::tensorwise), 2 * linears);
-  EXPECT_EQ(wide(NarrowRecipe::mxfp8), 2 * linears);
   const auto second = [&](NarrowRecipe recipe) {  // of two copies, the one that Blackwell does not need
     step.narrow = recipe;
     step.narrow_habits.one_copy = false;
@@ -144,20 +136,20 @@ TEST(CountedMemory, KnowsTheWeightsOfLinearsThatNarrowParametersHaveNoMore) {
   EXPECT_EQ(second(NarrowRecipe::mxfp8), 0) << "scales along rows are not those along columns";
 }
 
-// Gathers in 8 bits and parameters in 8 bits are the same weights: what the count leaves out is not taken away again.
-TEST(CountedMemory, WeightsThatAreGatheredInEightBitsAreCountedOnce) {
+// Transformer Engine's parameters in a narrow format (fp8_model_init) have no copy in bfloat16.
+TEST(CountedMemory, WeightsThatAreGatheredInANarrowFormatHaveNoOtherCopy) {
   Step step = author_case(2, 1, 1, 1, 4);
   step.layout.data = 2;
   step.layout.zero = 1;
-  step.narrow = NarrowRecipe::tensorwise;
-  step.narrow_habits.one_copy = true;
   const double linears = 32.0 * (2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 14336) / 2;
-  const StageTerms apart = counted_memory(step)[0];
-  step.narrow_habits.gathers_weights = true;
-  const StageTerms gathered = counted_memory(step)[0];
-  EXPECT_EQ(gathered.wide_linears, 0);
-  EXPECT_DOUBLE_EQ(apart.parts[MemoryPart::weights] - gathered.parts[MemoryPart::weights], 2 * linears);
-  EXPECT_DOUBLE_EQ(apart.parts[MemoryPart::weights] - apart.wide_linears, gathered.parts[MemoryPart::weights]);
+  const auto weights = [&](NarrowRecipe recipe, bool gathers) {
+    step.narrow = recipe;
+    step.narrow_habits.gathers_weights = gathers;
+    return counted_memory(step)[0].parts[MemoryPart::weights];
+  };
+  EXPECT_EQ(weights(NarrowRecipe::none, true), weights(NarrowRecipe::none, false));
+  for (const NarrowRecipe recipe : {NarrowRecipe::delayed, NarrowRecipe::tensorwise, NarrowRecipe::mxfp8})
+    EXPECT_DOUBLE_EQ(weights(recipe, false) - weights(recipe, true), 2 * linears) << name_of(recipe);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "schedules/bound/estimate.h"
 #include "schedules/check/check.h"
@@ -65,6 +66,35 @@ TEST(NarrowSteps, GatherInputsAndGradientsOfLinearsInEightBits) {
   EXPECT_EQ(bytes_of_message(step, "0F0.L0.rs1"), 2 * numbers);
   EXPECT_EQ(bytes_of_message(step, "0B0.L0.ag1"), 2 * numbers);
   EXPECT_EQ(bytes_of_message(step, "0F0.head.ag_head"), 2 * numbers);
+}
+
+// Of one member: what it gives, and what it gets.
+std::pair<double, double> buffers_of_message(const Step& step, const std::string& label) {
+  const TaskGraph graph = lower(step);
+  for (TaskId task = 0; task < graph.tasks.size(); ++task)
+    if (label_of(graph, task) == label)
+      return {graph.buffers[graph.inputs[task].front()].bytes, graph.buffers[graph.outputs[task].front()].bytes};
+  ADD_FAILURE() << "no task " << label;
+  return {};
+}
+
+TEST(NarrowSteps, BuffersOfNarrowMessagesAreAsNarrowAsTheMessages) {
+  using Bytes = std::pair<double, double>;
+  const double numbers = static_cast<double>(tokens * hidden);
+  Step step = narrow_step(NarrowRecipe::tensorwise, false);
+  step.layout.tensor = 2, step.layout.sequence_parallel = true;
+  EXPECT_EQ(buffers_of_message(step, "0F0.L0.ag1"), (Bytes{numbers, 2 * numbers}));
+  step.narrow_habits.gathers_inputs = true;
+  EXPECT_EQ(buffers_of_message(step, "0F0.L0.ag1"), (Bytes{numbers / 2, numbers}));
+  EXPECT_EQ(buffers_of_message(step, "0B0.L0.rs1"), (Bytes{numbers / 2, numbers})) << "the gradient";
+  EXPECT_EQ(buffers_of_message(step, "0F0.L0.rs1"), (Bytes{2 * numbers, numbers})) << "sums are in the dtype";
+  EXPECT_EQ(buffers_of_message(step, "0B0.L0.ag1"), (Bytes{2 * numbers, numbers}));
+  Step routed = narrow_step(NarrowRecipe::blockwise, true);
+  routed.narrow_habits.dispatches = true;
+  const double rows = numbers * per_token, narrow = rows * (1 + 4.0 / 128);
+  EXPECT_EQ(buffers_of_message(routed, "0F0.L0.dispatch"), (Bytes{narrow, narrow}));
+  EXPECT_EQ(buffers_of_message(routed, "0B0.L0.combine_rows"), (Bytes{narrow, narrow}));
+  EXPECT_EQ(buffers_of_message(routed, "0F0.L0.combine_rows"), (Bytes{2 * rows, 2 * rows}));
 }
 
 constexpr double linears = 4.0 * hidden * hidden + 3.0 * hidden * ffn, norms = 2.0 * hidden;
