@@ -73,7 +73,7 @@ package: gpu-program  ## the same, and slipway with all its libraries as a tarba
 	@$(STEP) "SimGrid without ns-3" env JOBS="$(JOBS)" setup/simgrid.sh "$(BUILD)/simgrid"
 	@$(STEP) "Packing" env BUILD="$(BUILD)" setup/package.sh
 
-# Needs root, debootstrap and 2 GB in $(BUILD)/bare.
+# Needs root, debootstrap and 3 GB in $(BUILD)/bare.
 check-package: package  ## try tarball and wheel in bare Debian 11, 12 and 13, as a user without root
 	@BUILD="$(BUILD)" setup/check-package.sh "$(BUILD)/bare"
 

@@ -18,6 +18,7 @@ trap 'rm -rf "$work"' EXIT
 runtime='/(ld-linux-x86-64|libc|libm|libmvec|libdl|libpthread|librt|libutil|libresolv|libgcc_s|libstdc\+\+)\.so'
 # The libraries that a program loads, where this system has them: what $2, a pattern, allows.
 libraries_of() {
+  ! LD_LIBRARY_PATH=$build/simgrid ldd "$1" | grep -F 'not found' >&2 || fail "$1 asks for a library that is not here"
   LD_LIBRARY_PATH=$build/simgrid ldd "$1" |
     sed -n -e 's/.*=> \([^ ]*\/[^ ]*\) .*/\1/p' -e 's/^[[:space:]]*\(\/[^ ]*ld-linux[^ ]*\) .*/\1/p' | grep -E "$2"
 }

@@ -1,6 +1,7 @@
 #include "exec/run/weight_files.h"
 
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
@@ -60,12 +61,15 @@ WeightFiles read_weight_files(const std::string& path) {
       WeightFile each;
       in >> each.bytes >> each.header_bytes >> each.header_checksum >> std::ws;
       std::getline(in, each.name);
+      if (!in) refuse("holds a file that lacks its numbers or its name");
       if (each.header_bytes > each.bytes) refuse("names a header that is longer than its file");
       weights.files.push_back(each);
     } else if (word == "part") {
       WeightPart part;
       in >> part.parameter >> dtype >> part.rows >> part.columns >> part.file >> part.offset;
-      part.dtype = dtype_named(dtype).value_or(Dtype::float32);
+      const std::optional<Dtype> known = dtype_named(dtype);
+      if (!known) refuse("has a part of an unknown number format");
+      part.dtype = *known;
       if (!in || !is_inside(part, weights.files)) refuse("has a part that is outside its file");
       weights.parts.push_back(part);
     } else {

@@ -153,7 +153,7 @@ std::string shard_text(const ShardIdentity& identity, const Shard& shard, const 
   return json.dump(1) + "\n";
 }
 
-std::vector<ShardRow> merged_rows(const std::string& folder, const ShardIdentity& identity,
+std::vector<ShardRow> merged_rows(const std::string& folder, const ShardIdentity& identity, std::size_t values,
                                   std::optional<std::size_t> points) {
   std::vector<ShardRow> rows;
   const nlohmann::json ours = json_of(identity);
@@ -162,9 +162,16 @@ std::vector<ShardRow> merged_rows(const std::string& folder, const ShardIdentity
     const nlohmann::json json = shard_in(path);
     try {
       if (json.at("identity") != ours) refuse(path, difference(json.at("identity"), ours));
-      if (points && json.at("rows").size() != points_in(shard, *points).size())
-        refuse(path, "has not all of its points; run this shard again");
-      for (const nlohmann::json& row : json.at("rows")) rows.push_back(row_in(row));
+      if (json.at("shard") != nlohmann::json({shard.number, shard.count}))
+        refuse(path, "is another shard under this name; run this shard again");
+      std::vector<std::size_t> parts;
+      for (const nlohmann::json& row : json.at("rows")) {
+        rows.push_back(row_in(row));
+        parts.push_back(rows.back().part);
+        if (rows.back().error.empty() && rows.back().values.size() != values)
+          refuse(path, "has a row without all of its values; run this shard again");
+      }
+      if (points && parts != points_in(shard, *points)) refuse(path, "has not all of its points; run this shard again");
     } catch (const nlohmann::json::exception&) {
       refuse(path, "is no whole file of a shard; run this shard again");
     }

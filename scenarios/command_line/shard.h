@@ -1,5 +1,5 @@
 // A long command on several machines. Each does every N-th part of the work from the I-th on and writes it to a file of a
-// shared folder. Merging reads the files of all shards and answers with the same bytes as one machine would.
+// shared folder. Merging reads the files of all shards and answers as one machine would, but for how long it took.
 //
 //   COMMAND --shard 1/4 --into DIR ──► DIR/shard-1-of-4.json ──┐
 //   ...                                                        ├──► COMMAND --merge DIR
@@ -43,9 +43,9 @@ struct ShardRow {
 };
 // JSON.
 std::string shard_text(const ShardIdentity& identity, const Shard& shard, const std::vector<ShardRow>& rows);
-// The rows of all shards in the folder. `points`: the number of parts, where every one has a row. Throws UsageError naming
-// the first file that is missing, damaged, unfinished or of other work.
-std::vector<ShardRow> merged_rows(const std::string& folder, const ShardIdentity& identity,
+// The rows of all shards in the folder, each with an error or so many values. `points`: the number of parts, where every
+// one has a row. Throws UsageError naming the first file that is missing, damaged, unfinished or of other work.
+std::vector<ShardRow> merged_rows(const std::string& folder, const ShardIdentity& identity, std::size_t values,
                                   std::optional<std::size_t> points);
 
 // --shard, --into, --merge, --emit slurm, --shards. `parts`: "point", "layout"; `emits`: more values of --emit.

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
 #include <sstream>
@@ -207,11 +208,19 @@ void print_beginning(const ExecuteRequest& request, const std::string& program, 
 }
 
 // For a complete training whose weights are asked for.
-int only_write_weights(const CommandOptions& options, const Scenario& scenario, const std::string& checkpoint,
-                       std::ostream& out, std::ostream& err) {
-  const RunWeights weights = run_weights(options, scenario, true);
+int only_write_weights(const CommandOptions& options, const Scenario& scenario, const std::string& folder,
+                       const std::string& checkpoint, std::ostream& out, std::ostream& err) {
+  for (const char* other : {"trace", "report", "confirm"})
+    if (options.has(other))
+      throw UsageError(std::string("--") + other +
+                       ": the steps of this run are done, and only its weights are written; leave it out, or raise "
+                       "run.steps");
+  const RunWeights weights = run_weights(options, scenario, folder, true);
   write_run_weights(weights, scenario, checkpoint, err);
-  out << "its " << counted(scenario.run.steps, "step") << " are done; weights: " << weights.to << '\n';
+  if (options.has("json"))
+    out << nlohmann::json({{"folder", folder}, {"steps", scenario.run.steps}, {"weights", weights.to}}).dump(2) << '\n';
+  else
+    out << "its " << counted(scenario.run.steps, "step") << " are done; weights: " << weights.to << '\n';
   return status_done;
 }
 
@@ -232,11 +241,13 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   const std::optional<int> unmerged = options.text("resume") == "latest" && !joined
                                           ? unmerged_from(folder, rank_count(scenario.step.layout), scenario.run.steps)
                                           : std::nullopt;
-  if (const auto complete = complete_checkpoint(options, folder, scenario); complete && !unmerged)
-    return only_write_weights(options, scenario, *complete, out, err);
+  if (const auto complete = complete_checkpoint(options, folder, scenario); complete && !unmerged) {
+    if (joined && joined->rank != 0) return status_done;  // one rank writes for all
+    return only_write_weights(options, scenario, folder, *complete, out, err);
+  }
   const Resumption from = unmerged ? Resumption{"", *unmerged, 0, 0, true}
                                    : resumption_of(options.text("resume"), folder, scenario, options.has("overwrite"));
-  const RunWeights weights = run_weights(options, scenario, unmerged || !from.checkpoint.empty());
+  const RunWeights weights = run_weights(options, scenario, folder, unmerged || !from.checkpoint.empty());
   save_last_step(weights, scenario);
   if (!unmerged) refuse_warmup_beyond_end(scenario, from);
   refuse_shrinking_growth(scenario, from);

@@ -44,6 +44,7 @@ void require_torch(const std::filesystem::path& program) {
     if (is_error) said += (said.empty() ? "" : "\n") + std::string(line);
   };
   const LaunchResult result = launch({{0, {finder.string()}, {}, ""}}, options);
+  if (result.interrupted) throw std::runtime_error("interrupted before anything was started");
   if (result.first_failure) throw std::runtime_error(said.empty() ? describe(*result.first_failure) : said);
 }
 
@@ -51,9 +52,7 @@ void require_torch(const std::filesystem::path& program) {
 
 std::string rank_program() {
   const char* named = std::getenv("SLIPWAY_RANK");
-  const std::string path =
-      named ? std::string(named)
-            : (program_folder() / "slipway-rank").string();
+  const std::string path = named ? std::string(named) : (program_folder() / "slipway-rank").string();
   if (::access(path.c_str(), X_OK) == 0) {
     require_torch(path);
     return path;

@@ -19,15 +19,20 @@ std::string whole_path(const std::string& path) {
 
 }  // namespace
 
-RunWeights run_weights(const CommandOptions& options, const Scenario& scenario, bool resumes) {
+RunWeights run_weights(const CommandOptions& options, const Scenario& scenario, const std::string& folder,
+                       bool resumes) {
   RunWeights weights;
   const std::optional<std::string> from = options.text("weights"), to = options.text("save-weights");
   if (from == "") throw UsageError("--weights is empty; name a folder");
   if (from) weights.from = whole_path(*from);
-  if (from && !resumes) weights.files = weights_in("--weights", weights.from, scenario.step.model);
+  if (from) weights.files = weights_in("--weights", weights.from, scenario.step.model);
+  if (resumes) weights.files = {};  // the training goes on with its own
   if (!to) return weights;
   if (!to->empty()) weights.to = whole_path(*to);
   check_weights_output("--save-weights", weights.to, scenario.step.model);
+  if ((folder + "/").starts_with(weights.to + "/"))
+    throw UsageError("--save-weights " + weights.to + " is, or contains, the run's folder " + folder +
+                     ", which the training fills; name another folder");
   return weights;
 }
 

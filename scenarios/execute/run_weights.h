@@ -24,7 +24,8 @@ struct RunWeights {
 
 // The options --weights and --save-weights, checked. `resumes`: then --weights gives only config.json. Throws UsageError
 // as weight_folder.h.
-RunWeights run_weights(const CommandOptions& options, const Scenario& scenario, bool resumes);
+RunWeights run_weights(const CommandOptions& options, const Scenario& scenario, const std::string& folder,
+                       bool resumes);
 
 // The last step is saved, from which --save-weights reads.
 void save_last_step(const RunWeights& weights, Scenario& scenario);

@@ -72,8 +72,10 @@ PreparedStep MovedStep::with_patience(const Scenario& scenario, int patience) {
 Durations MovedStep::durations(const PreparedStep& step, const Moved& moved) const {
   if (!unfilled_) return durations_of(step.graph, moved);
   const Durations own = durations_of(unfilled_->graph, moved);
-  return window_durations(step.scenario, unfilled_->graph, own, moved.cluster, step.graph.window,
-                          moved.stretch[static_cast<std::size_t>(TimePart::bubble_work)]);
+  Durations window = window_durations(step.scenario, unfilled_->graph, own, moved.cluster, step.graph.window,
+                                      moved.stretch[static_cast<std::size_t>(TimePart::bubble_work)]);
+  window.host = host_issue_of(step.graph, moved.cluster);
+  return window;
 }
 
 MovedStep::MovedStep(const Scenario& scenario) {

@@ -114,16 +114,24 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
     file_ = nameless_beside(target_);
     if (file_ < 0) file_ = named_beside(target_, temporary_);
     if (file_ < 0) fail(path_, std::strerror(errno), other_file);
-    ::fchmod(file_, rights_of(target_));
   }
   errno = 0;
-  stream_.open(direct ? path_ : name_of_open(file_), std::ios::binary | std::ios::trunc);
-  if (!stream_) fail(path_, std::strerror(errno), other_file);
+  if (direct || ::fchmod(file_, rights_of(target_)) == 0)
+    stream_.open(direct ? path_ : name_of_open(file_), std::ios::binary | std::ios::trunc);
+  if (!stream_.is_open()) {
+    const std::string reason = std::strerror(errno);
+    remove_temporary();
+    fail(path_, reason, other_file);
+  }
 }
 
 OutputFile::~OutputFile() {
-  if (file_ < 0) return;
   stream_.close();
+  remove_temporary();
+}
+
+void OutputFile::remove_temporary() {
+  if (file_ < 0) return;
   ::close(file_);
   // An error is already under way; a left-over temporary file needs no second one.
   std::error_code ignored;

@@ -41,6 +41,8 @@ class OutputFile {
   std::uint64_t commit();
 
  private:
+  void remove_temporary();
+
   std::string path_;       // as given
   std::string target_;     // behind symbolic links
   std::string temporary_;  // empty: without a name, or written directly

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <istream>
@@ -84,6 +85,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   }
   bool start_object(std::size_t) override {
     ++depth_;
+    if (depth_ >= 6 && is_of_shapes()) return is_odd("an object among the shapes of an operator's inputs");
     if (depth_ == 3 && section_ == "traceEvents") event_ = {};
     return true;
   }
@@ -114,12 +116,23 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   void finish();
 
   bool has_events = false, is_slipways = false;
+  std::string odd;  // what the reader stopped at, though it is JSON
   std::size_t error_position = 0;
 
  private:
   bool is_of_shapes() const { return section_ == "traceEvents" && key_ == "args" && argument_key_ == "Input Dims"; }
 
+  // Always false, which ends the reading.
+  bool is_odd(const std::string& what) {
+    odd = what;
+    return false;
+  }
+
   bool take(const Scalar& value) {
+    constexpr double most = 1e18;  // of what becomes an integer
+    if (!value.is_text && !(std::abs(value.number) <= most)) return is_odd("a number above 1e18");
+    const bool counts = (depth_ == 3 && key_ == "dur") || (depth_ >= 6 && is_of_shapes());
+    if (counts && number_of(value) < 0) return is_odd("a duration or a shape below 0");
     if (section_ == "traceEvents") {
       if (depth_ == 3) take_field(value);
       if (depth_ == 4 && key_ == "args") take_argument(value);
@@ -325,7 +338,10 @@ KinetoTrace read_kineto(const std::string& path, const std::function<void(double
   const bool complete = nlohmann::json::sax_parse(in, &handler);
   if (!buffer.defect().empty()) throw UsageError(path + " " + buffer.defect() + "; copy it again, or record it again");
   if (handler.is_slipways)
-    throw UsageError(path + " is a trace of Slipway, not of PyTorch's profiler; give it with --trace, or to compare");
+    throw UsageError(
+        path + " is a trace of Slipway, not of PyTorch's profiler; give it with --trace, or to compare (uncompressed)");
+  if (!handler.odd.empty())
+    throw UsageError(path + " has " + handler.odd + ", which PyTorch's profiler does not write; record it again");
   if (!complete && handler.has_events)
     throw UsageError(path + " is cut or damaged at byte " + std::to_string(handler.error_position) +
                      "; copy it again, or record it again");

@@ -743,7 +743,7 @@ const Key run_table[] = {
      .fallback = "2", .min = 1, .max = 1e6,
      .bound = field<run, &Run::checkpoints_kept>},
     {.path = "run.heartbeat_seconds", .type = number,
-     .meaning = "how long a rank may be stopped (SIGSTOP) before the run ends",
+     .meaning = "how long a rank may be stopped (SIGSTOP) before the run ends; one of another host counts as lost after 6 s of silence",
      .fallback = "10", .max = 1e6, .above_min = true, .unit = Unit::seconds,
      .bound = field<run, &Run::heartbeat_s>},
     {.path = "run.optimizer", .type = section, .meaning = "the optimizer and its numbers",

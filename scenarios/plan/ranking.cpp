@@ -156,6 +156,7 @@ std::vector<double> values_of(const Numbers& n) {
 }
 
 Numbers numbers_in(const std::vector<double>& v) {
+  static_assert(values_of_layout == 12);
   return {v.at(0) != 0, v.at(1), v.at(2), v.at(3), v.at(4),  v.at(5),
           v.at(6),      v.at(7), v.at(8), v.at(9), v.at(10), v.at(11)};
 }

@@ -89,6 +89,7 @@ struct SearchProgress {
   int done = 0, left = 0;
 };
 
+constexpr std::size_t values_of_layout = 12;
 // What was found about candidates, which are numbered in the order of the space: values of a worker's message
 // (scenarios/plan/ranking.cpp).
 using KnownPrices = std::map<std::size_t, std::vector<double>>;

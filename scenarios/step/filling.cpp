@@ -10,6 +10,7 @@
 #include "scenarios/step/prepared_step.h"
 #include "schedules/fill/evaluation.h"
 #include "schedules/fill/kfac.h"
+#include "schedules/time/durations.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -106,6 +107,7 @@ void fill_bubbles(PreparedStep& prepared) {
   prepared.filling = summary_of(bubble_work, options, filling);
   prepared.graph = std::move(filling.graph);
   prepared.durations = std::move(filling.durations);
+  prepared.durations.host = host_issue_of(prepared.graph, scenario.cluster);  // bubble work is launched too
 }
 
 std::optional<PipeFisherModel> pipefisher_of(const Scenario& scenario) {

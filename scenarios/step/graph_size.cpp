@@ -60,6 +60,18 @@ double free_of_limit() {
   return std::max(0.0, static_cast<double>(limit.rlim_cur) - page * number_in("/proc/self/statm"));
 }
 
+// What a control group (version 2) may still take; files that it has cached make room.
+double free_of_group() {
+  const double most = number_in("/sys/fs/cgroup/memory.max");
+  if (most == unlimited) return unlimited;
+  double cached = 0, bytes = 0;
+  std::ifstream file("/sys/fs/cgroup/memory.stat");
+  for (std::string key; file >> key >> bytes;)
+    if (key == "inactive_file") cached = bytes;
+  const double current = number_in("/sys/fs/cgroup/memory.current");
+  return std::max(0.0, most - (current == unlimited ? 0 : current) + cached);
+}
+
 }  // namespace
 
 double estimated_tasks(const Step& step, const Representatives& lowered) {
@@ -74,10 +86,7 @@ double estimated_tasks(const Step& step, const Representatives& lowered) {
   return first + slope * static_cast<double>(micro_batches_of(step) - small->first);
 }
 
-double available_memory() {
-  const double group = number_in("/sys/fs/cgroup/memory.max") - number_in("/sys/fs/cgroup/memory.current");
-  return std::min({free_of_machine(), free_of_limit(), group > 0 ? group : unlimited});
-}
+double available_memory() { return std::min({free_of_machine(), free_of_limit(), free_of_group()}); }
 
 void refuse_beyond_memory(const Scenario& scenario, double tasks, double available) {
   if (tasks * bytes_per_task <= available) return;

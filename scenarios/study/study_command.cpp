@@ -237,7 +237,8 @@ int study_command(const std::vector<std::string>& args, std::ostream& out, std::
   if (options.has("shard")) return study_shard(options, points, jobs, out, err);
   StudyRun run;
   if (const auto folder = options.text("merge"))
-    run.rows = study_rows_of(merged_rows(*folder, identity_of(options, points), points.size()), points);
+    run.rows = study_rows_of(merged_rows(*folder, identity_of(options, points), study_metrics().size(), points.size()),
+                             points);
   else
     run = simulated(points, jobs, err);
   study.rows = std::move(run.rows);

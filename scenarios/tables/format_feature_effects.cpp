@@ -2,7 +2,10 @@
 // one `study` differ in one lever each. Seconds where they are given, else from TFLOP/s by Megatron's own FLOP formula.
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <system_error>
 
 #include "models/model/megatron_flops.h"
 #include "scenarios/language/scenario.h"
@@ -22,15 +25,24 @@ std::string scopes_of(const std::string& written) {
 }
 
 // "25 %", "100 %, overlapped d2h/h2d" as "0.25", "1".
-std::string share_of(const std::string& written) { return fmt::format("{}", std::atof(written.c_str()) / 100); }
+std::optional<std::string> share_of(const std::string& written) {
+  double percent = 0;
+  const auto [end, error] = std::from_chars(written.data(), written.data() + written.size(), percent);
+  if (error != std::errc() || !std::string_view(end).starts_with(" %")) return std::nullopt;
+  return fmt::format("{}", percent / 100);
+}
 
 // What the row's other words say that is a key.
 void set_others(RunKeys& keys, const Cells& cells, const std::string& model) {
   const std::string& other = cells.text("other");
   if (cells.text("overlap").starts_with("EP overlap")) set_merged(keys);
   if (cells.text("overlap").find("delay_wgrad") != std::string::npos) keys.set("schedule.delay_wgrad", "true");
-  if (!cells.empty("offload") && cells.text("offload") != "0 %")
-    keys.set("run.optimizer.offload_fraction", share_of(cells.text("offload")));
+  if (!cells.empty("offload") && cells.text("offload") != "0 %") {
+    if (const auto share = share_of(cells.text("offload")))
+      keys.set("run.optimizer.offload_fraction", *share);
+    else
+      keys.refuse("the offload \"" + cells.text("offload") + "\"");
+  }
   if (cells.text("model").find("LoRA") != std::string::npos) keys.refuse("LoRA of a rank that is not given");
   if (other.starts_with("+ ")) keys.refuse("the step \"" + other + "\" of a ladder of kernels");
   if (other.find("layout ") != std::string::npos && model == "deepseek-v3")

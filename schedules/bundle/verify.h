@@ -4,7 +4,7 @@
 //
 //   numbers_defect    each number of the step by itself: counts that are counts, sums and products that can be counted
 //   rule book         the step as a whole (schedules/rules)
-//   lowering_defect   tasks, messages, members, bytes: those of lower(step); bubble work behind them, on its own rows
+//   lowering_defect   tasks, messages, members, bytes: those of lower(step), and behind them nothing but bubble work
 //   order_defect      every task once, behind what it needs
 //
 // All but the last are asked before anything is derived from the numbers. Private to schedules/bundle.

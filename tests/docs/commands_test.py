@@ -8,8 +8,8 @@ A fenced block ```console holds commands and their output:
       step time  ...
     ...
 
-Lines after `$ ` are a command, with what `\\` continues. What follows, up to the next command, is its output: both
-streams, line by line. `...` stands for what differs between machines and days: alone on a line for any lines, in a
+Lines after `$ ` are a command, with what `\\` continues. What follows, up to the next command, is its standard
+output, line by line. `...` stands for what differs between machines and days: alone on a line for any lines, in a
 line for any text. Spaces are compared by where they are, not by how many, because a figure that differs moves columns.
 A command without output printed nothing, or `...`. A block with a name behind its language (```yaml mine.yaml) is written to that
 file.
@@ -69,7 +69,7 @@ def difference(shown, printed):
 
 
 def run_document(build, document):
-    failures = 0
+    failures = commands = 0
     with tempfile.TemporaryDirectory() as folder:
         for name, target in {"scenarios": SOURCE / "scenarios", "tests": SOURCE / "tests", "build": build}.items():
             os.symlink(target, pathlib.Path(folder) / name)
@@ -82,8 +82,9 @@ def run_document(build, document):
                 continue
             for command, shown in commands_in(text):
                 if "execute" in command and not (build / "slipway-rank").exists():
-                    print("skipped: slipway-rank is not built")
-                    sys.exit(77)
+                    print("the rest is skipped: slipway-rank is not built")
+                    sys.exit(1 if failures else 77)
+                commands += 1
                 done = subprocess.run(command, shell=True, cwd=folder, env=environment, text=True,
                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
                 printed = [line.split("\r")[-1] for line in done.stdout.splitlines()]
@@ -93,7 +94,9 @@ def run_document(build, document):
                 if why is not None:
                     failures += 1
                     print(f"{document}: $ {command}\n{why}\n--- it printed:\n{done.stdout}---")
-    return failures
+    if commands == 0:
+        print(f"{document} has no command in a console block")
+    return failures or commands == 0
 
 
 if __name__ == "__main__":

@@ -42,6 +42,25 @@ TEST(StudyShards, HaveEveryPointOnce) {
   }
 }
 
+TEST_F(StudyShard, AFileThatIsAnotherShardOrLacksValuesIsRefusedByName) {
+  run_shards(2);
+  const std::string second = path("parts") + "/shard-2-of-2.json", good = text_of(second);
+  std::filesystem::copy_file(path("parts") + "/shard-1-of-2.json", second,
+                             std::filesystem::copy_options::overwrite_existing);
+  Answer merged = study({"--merge", path("parts")});
+  EXPECT_EQ(merged.status, status_usage);
+  EXPECT_THAT(merged.err, HasSubstr("shard-2-of-2.json is another shard under this name"));
+  for (const auto& [from, to] :
+       {std::pair<std::string, std::string>{"\"part\": 1", "\"part\": 99"}, {"\"values\": [", "\"values\": [1.5, "}}) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    std::ofstream(second) << text;
+    merged = study({"--merge", path("parts")});
+    EXPECT_EQ(merged.status, status_usage) << to;
+    EXPECT_THAT(merged.err, HasSubstr("shard-2-of-2.json has ")) << to;
+  }
+}
+
 TEST_F(StudyShard, MergedTheyAreTheSameBytesAsOneMachine) {
   for (const int count : {2, 7}) {  // more shards than points: some have none
     run_shards(count);
