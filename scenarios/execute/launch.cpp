@@ -333,7 +333,7 @@ class Flock {
         first = &rank;
     if (first == nullptr || Clock::now() - first->stopped_at < std::chrono::duration<double>(options_.stopped_s))
       return std::nullopt;
-    return RankEnd{.rank = first->what->rank, .signal = first->stop_signal, .stopped = true, .message = {}};
+    return RankEnd{.rank = first->what->rank, .signal = first->stop_signal, .stopped = true};
   }
 
   void signal_all(int signal) {

@@ -100,9 +100,9 @@ struct LaunchOptions {
 struct RankEnd {
   int rank = 0;
   int exit_code = -1, signal = 0;
-  bool stopped = false;              // by `signal`, for longer than LaunchOptions::stopped_s
   bool stopped_by_launcher = false;  // by our SIGTERM or SIGKILL, so not a cause
-  std::string message;               // content of error_file, if the rank left one
+  std::string message = {};          // content of error_file, if the rank left one
+  bool stopped = false;              // by `signal`, for longer than LaunchOptions::stopped_s
   bool failed() const { return exit_code != 0; }
 };
 
