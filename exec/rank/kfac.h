@@ -23,8 +23,8 @@
 #include "exec/operators/linear.h"
 #include "exec/rank/buckets.h"
 #include "exec/run/checkpoint_file.h"
-#include "schedules/graph/bubble_work.h"
 #include "schedules/bundle/bundle.h"
+#include "schedules/graph/bubble_work.h"
 
 namespace slipway::exec {
 

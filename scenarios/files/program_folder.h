@@ -7,8 +7,6 @@
 namespace slipway::scenarios {
 
 // Throws std::filesystem::filesystem_error where /proc is not mounted.
-inline std::filesystem::path program_folder() {
-  return std::filesystem::read_symlink("/proc/self/exe").parent_path();
-}
+inline std::filesystem::path program_folder() { return std::filesystem::read_symlink("/proc/self/exe").parent_path(); }
 
 }  // namespace slipway::scenarios

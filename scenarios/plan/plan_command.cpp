@@ -113,7 +113,8 @@ ShardIdentity identity_of(const CommandOptions& options, const Scenario& scenari
 
 KnownPrices merged_prices(const std::string& folder, const ShardIdentity& identity) {
   KnownPrices known;
-  for (ShardRow& row : merged_rows(folder, identity, values_of_layout, std::nullopt)) known[row.part] = std::move(row.values);
+  for (ShardRow& row : merged_rows(folder, identity, values_of_layout, std::nullopt))
+    known[row.part] = std::move(row.values);
   return known;
 }
 

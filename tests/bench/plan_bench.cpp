@@ -30,8 +30,7 @@ const Step& first_guess() { return scenario().step; }
 
 void Screen(benchmark::State& state) {
   std::int64_t layouts = 0;
-  for (auto _ : state)
-    layouts += screen(scenario(), search_space(scenario(), {}), 0.8, 1, [] { return false; }).legal;
+  for (auto _ : state) layouts += screen(scenario(), search_space(scenario(), {}), 0.8, 1, [] { return false; }).legal;
   state.counters["layouts"] = static_cast<double>(layouts) / static_cast<double>(state.iterations());
   state.counters["layouts/s"] = benchmark::Counter(static_cast<double>(layouts), benchmark::Counter::kIsRate);
 }

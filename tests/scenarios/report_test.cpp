@@ -76,7 +76,7 @@ TEST(ReportPage, HoldsItsPartsInOrderAndNoTextEndsTheScriptThatHoldsIt) {
   std::size_t scripts = 0;
   for (std::size_t at = 0; (at = page.find("</script>", at)) != std::string::npos; ++at) ++scripts;
   EXPECT_EQ(scripts, 3U);
-  EXPECT_THAT(page, testing::HasSubstr("&lt;b>a &amp; b"));
+  EXPECT_THAT(page, testing::HasSubstr("&lt;b&gt;a &amp; b"));
 }
 
 TEST(ReportPage, LoadsNothingAndStatesTheLicenceOfItsLibrary) {

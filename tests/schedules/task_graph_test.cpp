@@ -28,13 +28,13 @@ TEST_F(Program, AnAnswerThatCannotBeWrittenIsAFailureWithAMessage) {
   EXPECT_EQ(status_of("list nothing > /dev/full 2> " + path("err")), status_usage);
 }
 
-// An address space of 600 MB. A sanitizer reserves more than that before main.
+// An address space of 600 MB, and a graph below the size from which it is estimated first (graph_size.h). A sanitizer reserves more than that before main.
 TEST_F(Program, LackOfMemoryIsToldInWordsAndLeavesNoHalfBundle) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's address space has no limit";
 #endif
   const std::string large =
-      SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml --set schedule.global_batch=262144 ";
+      SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml --set schedule.global_batch=1024 ";
   for (const std::string& command : {"lower " + large + "-o " + path("run.slip"), "simulate --exact " + large}) {
     const std::string line = "ulimit -v 600000; exec " SLIPWAY_PROGRAM " " + command + " > /dev/null 2> " + path("err");
     EXPECT_EQ(WEXITSTATUS(std::system(line.c_str())), status_failed);

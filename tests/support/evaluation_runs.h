@@ -27,6 +27,7 @@ inline Bundle evaluating(const Step& input, double item_s) {
   BubbleWork bubble_work = evaluation_bubble_work(bundle.graph, cluster, durations, held_out_micro_batches);
   for (BubbleTask& item : bubble_work.items) item.seconds = item.task.communicator == none ? item_s : 0.01;
   bundle.graph = fill(bundle.graph, durations, bubble_work).graph;
+  bundle.graph.step.fill = Fill::evaluation;
   for (const Violation& violation : check_graph(bundle.graph)) ADD_FAILURE() << describe(bundle.graph, violation);
   bundle.run.evaluation_data = held_out_text();
   return bundle;
