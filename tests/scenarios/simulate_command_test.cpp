@@ -206,6 +206,19 @@ TEST_F(Commands, LowerWritesABundleThatReadsBack) {
   EXPECT_EQ(bundle.run.steps, 7);
 }
 
+// Hosts that launch many small kernels decide this step; they launch those of the bubbles too.
+TEST_F(Commands, WorkInTheBubblesNeverMakesAStepShorter) {
+  std::vector<std::string> words{llama};
+  for (const char* setting :
+       {"cluster.trainer=nanotron", "layout.tensor=1", "layout.sequence_parallel=false", "layout.data=16",
+        "layout.zero=0", "schedule.global_batch=128", "model.sequence=128", "model.hidden=512", "model.ffn=1024",
+        "model.heads=8", "model.kv_heads=8", "model.vocab=4096"})
+    words.insert(words.end(), {"--set", setting});
+  const double unfilled = summary_of(words)["step_time_s"];
+  words.insert(words.end(), {"--set", "schedule.fill=evaluation"});
+  EXPECT_GE(summary_of(words)["step_time_s"].get<double>(), unfilled);
+}
+
 // A reader lowers the step of a bundle again, and refuses what is not that: so no kind of graph may be left out.
 TEST_F(Commands, BundlesOfEveryKindOfGraphReadBack) {
   std::ofstream(path("s.csv")) << slipway_with({"show", tiny, "--csv", "--set", "schedule.name=zb-h1"}).out;
