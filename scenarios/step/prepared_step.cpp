@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "scenarios/answers/readable.h"
 #include "scenarios/language/keys.h"
 #include "scenarios/language/usage_error.h"
@@ -97,6 +95,11 @@ Representatives representatives_of(const Scenario& scenario) {
 
 namespace {
 
+// A flapping link keeps no period, and the report of degradation covers the whole step.
+bool may_leave_out_micro_batches(const Scenario& scenario, const PrepareOptions& options) {
+  return options.patience > 0 && !has_bubble_work(scenario) && !is_degraded(scenario.cluster);
+}
+
 // The step's graph, with fewer micro-batches where options allow it and the schedule repeats.
 TaskGraph lowered(PreparedStep& prepared, const PrepareOptions& options) {
   Step step = prepared.scenario.step;
@@ -105,8 +108,7 @@ TaskGraph lowered(PreparedStep& prepared, const PrepareOptions& options) {
     representatives = representatives_of(prepared.scenario);
     prepared.why_all_ranks = why_all_ranks(prepared.scenario, representatives);
   }
-  // Left out: a flapping link keeps no period, and the report of degradation covers the whole step.
-  if (options.patience > 0 && !has_bubble_work(prepared.scenario) && !is_degraded(prepared.scenario.cluster))
+  if (may_leave_out_micro_batches(prepared.scenario, options))
     prepared.periodic = periodic_actions(action_lists(step), micro_batches_of(step), options.patience);
   if (!prepared.periodic) return lower(step, representatives);
   step.actions = std::make_shared<const ActionLists>(prepared.periodic->actions);
@@ -140,14 +142,11 @@ PreparedStep ordered_or_refused(Scenario scenario, const PrepareOptions& options
 
 // Where a schedule repeats, the graph has at least as many micro-batches as a pipeline has ranks (periodic.h).
 void refuse_too_large(const Scenario& scenario, const PrepareOptions& options) {
-  const bool whole = options.patience == 0 || has_bubble_work(scenario) || is_degraded(scenario.cluster);
-  const int micro_batches = schedules::micro_batches_of(scenario.step);
   Step step = scenario.step;
-  if (!whole && micro_batches > step.layout.pipeline)
+  if (may_leave_out_micro_batches(scenario, options) && schedules::micro_batches_of(step) > step.layout.pipeline)
     step.global_batch = step.layout.pipeline * step.micro_batch * step.layout.data;
   constexpr double small = 1e5;  // passes of all ranks; they are lowered in less time than they are counted
-  const double passes =
-      2.0 * stage_count(step.layout) * std::min(micro_batches, schedules::micro_batches_of(step)) * step.slices;
+  const double passes = 2.0 * stage_count(step.layout) * schedules::micro_batches_of(step) * step.slices;
   if (passes * member_count(step.layout) < small) return;
   const Representatives lowered = options.representatives_only ? representatives_of(scenario) : Representatives{};
   const double tasks = estimated_tasks(step, lowered);
