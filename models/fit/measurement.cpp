@@ -177,6 +177,15 @@ std::function<double(const Machine&)> one_message(Link Machine::*between, Collec
   };
 }
 
+// Gloo's all-gathers, reduce-scatters and all-to-alls, whose members on a node share its port (Algorithm::gloo).
+std::function<double(const Machine&)> one_exchange(Collective collective, int nodes, int per_node, double bytes) {
+  return [=](const Machine& machine) {
+    const auto links = [](const Link& link) { return Links{link.latency, link.bandwidth * link.efficiency}; };
+    const Links pairs = pairwise_as_ring({nodes, per_node, 1, links(machine.node_link), links(machine.network_link)});
+    return ring_seconds(collective, nodes * per_node, bytes, pairs.latency, pairs.bandwidth, machine.reduce_bandwidth);
+  };
+}
+
 std::function<double(const Machine&)> one_copy(Link Machine::*link, double bytes) {
   return [=](const Machine& machine) {
     const Link& way = machine.*link;
@@ -207,8 +216,13 @@ std::function<double(const Machine&)> prediction(const Measurement& measurement)
   if (what == "device-to-host") return one_copy(&Machine::device_to_host, bytes);
   const auto link = is_between_nodes(measurement) ? &Machine::network_link : &Machine::node_link;
   if (what == "transfer") return one_message(link, Collective::send, 2, bytes);
-  const int members = static_cast<int>(field(measurement, "members"));
-  return one_message(link, *value_in(collective_names, what), members, bytes);
+  const int members = members_of(measurement);
+  const Collective collective = *value_in(collective_names, what);
+  if (measurement.fields.contains("per_node") && collective != Collective::all_reduce) {
+    const int per_node = static_cast<int>(field(measurement, "per_node"));
+    if (per_node > 1 && members % per_node == 0) return one_exchange(collective, members / per_node, per_node, bytes);
+  }
+  return one_message(link, collective, members, bytes);
 }
 
 ObservationGroup group_of(const Measurement& measurement) {
@@ -230,6 +244,11 @@ std::vector<Measurement> read_measurements(std::istream& in, const std::string& 
     result.push_back(parse(line, name_for_errors + ":" + std::to_string(number)));
   }
   return result;
+}
+
+int members_of(const Measurement& measurement) {
+  if (measurement.what == "transfer") return 2;
+  return measurement.fields.contains("members") ? static_cast<int>(field(measurement, "members")) : 0;
 }
 
 std::vector<Measurement> merged(std::vector<Measurement> measurements) {

@@ -183,8 +183,14 @@ LinkPath switched_path_of(const Cluster& cluster, const Communicator& communicat
   take_starts(path, cluster, ranks);
   const bool in_pairs = communicator.axis == Axis::expert;
   Algorithm wanted = cluster.algorithms[static_cast<std::size_t>(communicator.axis)];
-  if (in_pairs && wanted == Algorithm::ring) wanted = Algorithm::multi_ring;  // on all ports, whatever rings use
+  if (in_pairs && (wanted == Algorithm::ring || wanted == Algorithm::gloo))
+    wanted = Algorithm::multi_ring;  // on all ports, whatever rings use
   if (wanted == Algorithm::ring || communicator.axis == Axis::pipeline || ranks.size() < 2) return path;
+  if (wanted == Algorithm::gloo) {
+    path.algorithm = wanted;
+    path.pairs = links_of_pairs(cluster, ranks);
+    return path;
+  }
   if (const auto span = span_of(cluster, communicator)) {
     take_algorithm(path, wanted, *span);
     if (in_pairs) path.routes = route_bytes(communicator.tokens, span->nodes, span->per_node);
@@ -239,12 +245,23 @@ Links links_of(const LinkPath& path, Collective collective, Algorithm algorithm)
   if (algorithm == Algorithm::tree) return path.tree;
   if (collective == Collective::all_to_all && algorithm != Algorithm::ring)
     return pairwise_as_ring(path.span, path.routes.inside, path.routes.between);
+  if (algorithm == Algorithm::gloo) return path.pairs;
   if (collective == Collective::all_to_all && path.pairs.bandwidth > 0) return path.pairs;
   return {path.latency, path.bandwidth};
 }
 
+namespace {
+
+bool is_direct(Collective collective) {
+  return collective == Collective::all_gather || collective == Collective::reduce_scatter ||
+         collective == Collective::all_to_all;
+}
+
+}  // namespace
+
 Algorithm algorithm_of(const LinkPath& path, Collective collective, int members, double bytes) {
   if (collective == Collective::shift) return Algorithm::ring;
+  if (path.algorithm == Algorithm::gloo) return is_direct(collective) ? Algorithm::gloo : Algorithm::ring;
   if (collective == Collective::all_to_all)
     return path.algorithm == Algorithm::ring ? Algorithm::ring : Algorithm::multi_ring;
   if (collective != Collective::all_reduce || path.tree.bandwidth <= 0) return path.algorithm;

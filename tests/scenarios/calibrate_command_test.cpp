@@ -138,6 +138,27 @@ TEST_F(CalibrateCommand, MessagesOfRanksThatAreAloneOnTheirNodesFitTheNetwork) {
   EXPECT_EQ(run_slipway(simulate, out_, err_), status_done) << err_.str();
 }
 
+// Two nodes of two: pairs of neighbours are inside a node, and what all four exchange goes between the nodes.
+TEST_F(CalibrateCommand, MessagesOfMoreRanksThanANodeHasFitTheNetwork) {
+  Machine machine = truth();
+  machine.network_link = {"ethernet", 1e7, 1e-3, 1};
+  std::string lines = measured_on(machine);
+  for (const char* bytes : {"1e3", "1e5", "1e7"})
+    for (const char* what : {"all-reduce", "all-gather"}) {
+      const std::string line = std::string("measure ") + what + " bytes=" + bytes + " members=4 dtype=float64";
+      std::istringstream one(line + " link=network per_node=2 seconds=1");
+      const double seconds = observations_of(read_measurements(one, "test")).at(0).predict(machine);
+      lines += fmt::format("{} seconds={:.17g}\n", line, seconds);
+    }
+  ASSERT_EQ(run({"--measured", write("m.0", lines), "-o", profile(), "--set", "cluster.nodes=2", "--set",
+                 "cluster.gpus_per_node=2", "--set", "layout.data=2"}),
+            status_done)
+      << err_.str();
+  EXPECT_NEAR(fitted().network_link.bandwidth / 1e7, 1, 0.02);
+  EXPECT_NEAR(fitted().network_link.latency / 1e-3, 1, 0.02);
+  EXPECT_NEAR(fitted().node_link.bandwidth / 3e9, 1, 0.02);
+}
+
 TEST_F(CalibrateCommand, WritesAProfileOfTheMachineThatWasMeasuredAndSaysWhereItComesFrom) {
   const std::string lines = write("m.0", measured_on(truth()));
   ASSERT_EQ(run({"--measured", lines, "-o", profile()}), status_done) << err_.str();

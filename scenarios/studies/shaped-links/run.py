@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Steps over shaped links, predicted and measured: run.py [--build BUILD] [--only TEXT] [--again] [--write]
+
+Calibrates one profile for two hosts and one for four on links of 200 Mbit/s, predicts every case on other links, executes
+it there, and prints the table. Results lie in BUILD/shaped-links/. --only: cases whose name contains TEXT. --rounds: how
+often each case is executed; its measured step is the median. --keep-profiles: those of an earlier run. --again: also its
+measured steps, and only the predictions are new. --write: the tables in README.md and results.csv too. Needs root
+(tests/hosts/hosts.py). Exit status 77: hosts cannot be laid out here.
+"""
+import argparse
+import csv
+import json
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+STUDY = pathlib.Path(__file__).resolve().parent
+SOURCE = STUDY.parents[2]
+sys.path.insert(0, str(SOURCE / "tests" / "hosts"))
+import hosts  # noqa: E402
+
+MBIT = 1e6
+CALIBRATED_AT = 200 * MBIT
+CASE_LIMIT_S = 240
+CALIBRATION_LIMIT_S = 900
+
+# The layouts: keys of the scenario.
+ZERO = [{"layout.data": 2, "layout.zero": stage} for stage in range(4)]
+TWO = {
+    "data 2": ZERO[0], "data 2, ZeRO 1": ZERO[1], "data 2, ZeRO 2": ZERO[2], "data 2, ZeRO 3": ZERO[3],
+    "pipeline 2": {"layout.pipeline": 2, "schedule.global_batch": 16, "schedule.micro_batch": 2},
+    "tensor 2": {"layout.tensor": 2}, "tensor 2, sequence": {"layout.tensor": 2, "layout.sequence_parallel": "true"},
+    "context 2": {"layout.context": 2}, "context 2, ring": {"layout.context": 2, "layout.context_exchange": "ring"},
+    "data 2, expert 2": {"layout.data": 2, "layout.expert": 2, "layout.zero": 1},
+}  # fmt: skip
+FOUR = {
+    "data 4": {"layout.data": 4}, "data 4, ZeRO 1": {"layout.data": 4, "layout.zero": 1},
+    "data 4, ZeRO 3": {"layout.data": 4, "layout.zero": 3},
+    "pipeline 4": {"layout.pipeline": 4, "schedule.global_batch": 16, "schedule.micro_batch": 2},
+    "pipeline 2, data 2": {"layout.pipeline": 2, "layout.data": 2, "schedule.global_batch": 8},
+    "tensor 2, data 2": {"layout.tensor": 2, "layout.data": 2}, "tensor 4": {"layout.tensor": 4},
+    "context 4": {"layout.context": 4}, "data 4, expert 4": {"layout.data": 4, "layout.expert": 4, "layout.zero": 1},
+}  # fmt: skip
+
+
+class Case:
+    def __init__(self, layout, keys, count, mbit, per_host=1, uplink=0, latency_ms=0):
+        self.layout, self.keys, self.count, self.per_host = layout, keys, count, per_host
+        self.mbit, self.uplink, self.latency_ms = mbit, uplink, latency_ms
+
+    @property
+    def name(self):
+        shape = f"{self.count} hosts" + (f" x {self.per_host}" if self.per_host > 1 else "")
+        link = f"{self.mbit} Mbit/s" + (f", uplink {self.uplink}" if self.uplink else "")
+        return f"{self.layout}; {shape}; {link}" + (f"; {self.latency_ms} ms" if self.latency_ms else "")
+
+    @property
+    def scenario(self):
+        return STUDY / ("experts.yaml" if "expert" in self.layout else "dense.yaml")
+
+    def settings(self, profile, share, latency_s):
+        """The scenario's keys, with links of the known rate. `share`: of a rate that large messages reach."""
+        cluster = {"scope": "cluster", "bandwidth": self.mbit * MBIT / 8 * share,
+                   "latency": latency_s + 2 * self.latency_ms / 1e3}  # fmt: skip
+        if self.uplink:
+            cluster["topology"] = {"kind": "fat-tree", "shape": [self.count // 2], "uplinks": [1],
+                                   "link_bandwidth": self.uplink * MBIT / 8 * share}  # fmt: skip
+        fabrics = [{"scope": "node"}] * (self.per_host > 1) + [cluster]
+        keys = {"cluster.machine": profile, "cluster.nodes": self.count, "cluster.gpus_per_node": self.per_host,
+                "cluster.fabrics": json.dumps(fabrics).replace('"', ""), **self.keys}  # fmt: skip
+        return [word for key, value in keys.items() for word in ("--set", f"{key}={value}")]
+
+
+def cases():
+    some = [Case(layout, keys, 2, mbit) for mbit in (20, 50, 100, 500) for layout, keys in TWO.items()]
+    some += [Case(layout, TWO[layout], 2, 1000) for layout in ("data 2", "data 2, ZeRO 3", "tensor 2", "pipeline 2")]
+    some += [Case(layout, keys, 4, mbit) for mbit in (50, 100) for layout, keys in FOUR.items()]
+    some += [Case(layout, FOUR[layout], 2, 50, per_host=2)
+             for layout in ("data 4", "data 4, ZeRO 1", "data 4, ZeRO 3", "tensor 2, data 2", "pipeline 2, data 2",
+                            "data 4, expert 4")]  # fmt: skip
+    some += [Case(layout, FOUR[layout], 4, 100, uplink=50)
+             for layout in ("data 4", "data 4, ZeRO 3", "pipeline 2, data 2", "data 4, expert 4")]  # fmt: skip
+    some += [Case(layout, TWO[layout], 2, 50, latency_ms=ms)
+             for ms in (1, 5, 10) for layout in ("data 2", "data 2, ZeRO 3", "pipeline 2", "tensor 2")]  # fmt: skip
+    return some
+
+
+def check_ended(processes, folder, limit_s):
+    ends = hosts.wait_all(processes, limit_s)
+    if any(end is None or end[0] != 0 for end in ends):
+        errors = "".join(path.read_text() for path in sorted(folder.glob("rank-*.err")))
+        raise RuntimeError(f"ranks ended with {ends}: {errors[-2000:]}")
+
+
+def slipway(build, *words):
+    done = subprocess.run([build / "slipway", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"slipway {' '.join(map(str, words))}: {done.stderr}")
+    return done.stdout
+
+
+def calibrate(build, folder, count):
+    """The profile of `count` ranks on as many hosts, measured by all of them at once."""
+    profile = folder / f"{count}-hosts.yaml"
+    with hosts.Hosts(count, CALIBRATED_AT) as network:
+        measured = folder / f"measured-{count}"
+        ranks = network.start_ranks([build / "slipway-rank", "--measure", measured, "--dtype", "float32"], outputs=folder)
+        check_ended(ranks, folder, CALIBRATION_LIMIT_S)
+    files = [word for rank in range(count) for word in ("--measured", f"{measured}.{rank}")]
+    print(slipway(build, "calibrate", STUDY / "dense.yaml", *files, "--set", f"cluster.nodes={count}", "--set",
+                  f"layout.data={count}", "-o", profile), flush=True)  # fmt: skip
+    return profile
+
+
+def link_in(profile):
+    """Bandwidth in bytes/s and latency in s of the profile's links between nodes."""
+    text = re.search(r"network_link:(.*?)(\n\S|$)", profile.read_text(), re.S)[1]
+    return tuple(float(re.search(rf"{key}:\s*([-+.\deE]+)", text)[1]) for key in ("bandwidth", "latency"))
+
+
+def execute(build, folder, case, settings, port, delay_program):
+    """Seconds of a step, as rank 0 reports them."""
+    run = folder / "run"
+    words = [build / "slipway", "execute", case.scenario, *settings, "--out", run, "--overwrite", "--json"]
+    with hosts.Hosts(case.count, case.mbit * MBIT, case.uplink * MBIT or None, case.latency_ms / 1e3,
+                     delay_program) as network:  # fmt: skip
+        ranks = network.start_ranks(words, case.per_host, port, folder)
+        check_ended(ranks, folder, CASE_LIMIT_S)
+    return json.loads((folder / "rank-0.out").read_text())["step_time_s"]
+
+
+def measured_before(folder):
+    """Seconds of each round by the case's name, of the run that results.csv is of."""
+    path = folder / "results.csv"
+    if not path.exists():
+        return {}
+    with open(path, newline="") as file:
+        return {row["case"]: [float(s) for s in row["rounds"].split()] for row in csv.DictReader(file)}
+
+
+def delay_program(build):
+    program = build / "tests" / "delay"
+    return program if program.exists() else None
+
+
+def table(rows):
+    lines = [["layout", "hosts", "link", "predicted", "measured", "error", "communication"]]
+    for row in rows:
+        layout, shape, link = row["case"].split("; ", 2)
+        lines.append([layout, shape, link, f"{row['predicted_s'] * 1e3:.1f} ms", f"{row['measured_s'] * 1e3:.1f} ms",
+                      f"{row['error'] * 100:+.1f} %", f"{row['communication'] * 100:.0f} %"])  # fmt: skip
+    widths = [max(len(line[c]) for line in lines) for c in range(7)]
+    return "\n".join("  ".join(cell.ljust(w) if c < 3 else cell.rjust(w)
+                               for c, (cell, w) in enumerate(zip(line, widths))).rstrip() for line in lines)  # fmt: skip
+
+
+def pairs_in_order(rows):
+    """Pairs that measured more than 10 % apart, and how many of them the prediction has in the same order."""
+    apart = right = 0
+    for i, one in enumerate(rows):
+        for other in rows[i + 1 :]:
+            if max(one["measured_s"], other["measured_s"]) > 1.1 * min(one["measured_s"], other["measured_s"]):
+                apart += 1
+                right += (one["measured_s"] < other["measured_s"]) == (one["predicted_s"] < other["predicted_s"])
+    return apart, right
+
+
+def summary(rows, what):
+    errors = sorted(abs(row["error"]) for row in rows)
+    if not errors:
+        return f"{what}: none"
+    within = sum(error <= 0.12 for error in errors)
+    apart, right = pairs_in_order(rows)
+    return (f"{what}: {len(rows)} cases; median error {statistics.median(errors) * 100:.1f} %, largest "
+            f"{errors[-1] * 100:.1f} %; within 12 %: {within} ({within / len(rows) * 100:.0f} %); pairs more than 10 % apart "
+            f"in the right order: {right} of {apart}")  # fmt: skip
+
+
+def summaries(rows):
+    groups = {"all": rows, "at least 60 % communication": [row for row in rows if row["communication"] >= 0.6],
+              "2 hosts": [row for row in rows if "; 2 hosts; " in row["case"]],
+              "4 hosts": [row for row in rows if "; 4 hosts; " in row["case"]],
+              "2 ranks on each of 2 hosts": [row for row in rows if "; 2 hosts x 2; " in row["case"]],
+              "oversubscribed uplink": [row for row in rows if "uplink" in row["case"]],
+              "with latency": [row for row in rows if row["case"].endswith(" ms")]}  # fmt: skip
+    return "\n".join(summary(of, what) for what, of in groups.items())
+
+
+def write_readme(rows):
+    text = (STUDY / "README.md").read_text()
+    for name, block in (("summary", summaries(rows)), ("cases", table(rows))):
+        text = re.sub(rf"(<!-- {name} -->\n```\n).*?(```)", lambda at: at[1] + block + "\n" + at[2], text, flags=re.S)
+    (STUDY / "README.md").write_text(text)
+
+
+def write_rows(path, rows):
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, ["case", "predicted_s", "measured_s", "error", "communication", "rounds"])
+        writer.writeheader()
+        writer.writerows({**row, "rounds": " ".join(f"{s:.4f}" for s in row["rounds"])} for row in rows)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=SOURCE / "build")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--keep-profiles", action="store_true")
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--write", action="store_true")
+    return parser.parse_args()
+
+
+def main():
+    asked = arguments()
+    if not asked.again and (reason := hosts.missing()):
+        print(f"skipped: {reason}")
+        return 77
+    build, begin, rows = asked.build.resolve(), time.monotonic(), []
+    folder = build / "shaped-links"
+    folder.mkdir(exist_ok=True)
+    profiles, port, before = {}, 29400, measured_before(folder) if asked.again else {}
+    for case in cases():
+        if asked.only not in case.name:
+            continue
+        if asked.again and case.name not in before:
+            continue
+        if not asked.again and case.latency_ms and not delay_program(build):
+            print(f"left out, build/tests/delay is not built: {case.name}")
+            continue
+        ranks = case.count * case.per_host
+        if ranks not in profiles:
+            profile = folder / f"{ranks}-hosts.yaml"
+            kept = (asked.again or asked.keep_profiles) and profile.exists()
+            profiles[ranks] = profile if kept else calibrate(build, folder, ranks)
+        bandwidth, latency = link_in(profiles[ranks])
+        settings = case.settings(profiles[ranks], bandwidth / (CALIBRATED_AT / 8), latency)
+        predicted = json.loads(slipway(build, "simulate", case.scenario, *settings, "--json"))
+        measured = before.get(case.name, [])
+        try:
+            for _ in range(0 if measured else asked.rounds):
+                port += 1
+                measured.append(execute(build, folder, case, settings, port, delay_program(build)))
+        except RuntimeError as error:
+            print(f"FAILED {case.name}: {error}", flush=True)
+            continue
+        row = {"case": case.name, "predicted_s": predicted["step_time_s"], "measured_s": statistics.median(measured),
+               "communication": predicted["exposed_comm_share"], "rounds": measured}  # fmt: skip
+        row["error"] = row["predicted_s"] / row["measured_s"] - 1
+        rows.append(row)
+        print(f"{time.monotonic() - begin:5.0f} s  {table([row]).splitlines()[1]}", flush=True)
+        write_rows(folder / "results.csv", rows)
+    print("\n" + table(rows) + "\n\n" + summaries(rows))
+    if asked.write:
+        write_rows(STUDY / "results.csv", rows)
+        write_readme(rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
