@@ -117,7 +117,8 @@ class Hosts:
     def join(self, left, left_device, right, right_device, bits_per_s):
         if self.latency_s:
             relay = subprocess.Popen([self.delay_program, left, left_device, right, right_device,
-                                      str(int(self.latency_s * 1e6))], stdout=subprocess.PIPE, text=True)  # fmt: skip
+                                      str(int(self.latency_s * 1e6))], stdout=subprocess.PIPE, text=True,
+                                     start_new_session=True)  # fmt: skip
             self.relays.append(relay)
             if relay.stdout.readline().strip() != "ready":
                 raise RuntimeError(f"{self.delay_program} did not start")
@@ -152,11 +153,12 @@ class Hosts:
         return f"10.77.0.{host + 1}"
 
     def start(self, host, words, apart=True, **options):
-        """A program on a host; options as for subprocess.Popen. `apart`: with a host name and process ids of its own, as
+        """A program on a host, in a session of its own; options as for subprocess.Popen. `apart`: with a host name and process ids of its own, as
         on another machine. Without it, programs on all hosts see each other's processes."""
         own = ["unshare", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
                'hostname "$0" && exec "$@"', f"host{host}"] if apart else []  # fmt: skip
-        process = subprocess.Popen(["ip", "netns", "exec", self.names[host], *own, *map(str, words)], **options)
+        process = subprocess.Popen(["ip", "netns", "exec", self.names[host], *own, *map(str, words)],
+                                   start_new_session=True, **options)  # fmt: skip
         self.processes.append(process)
         return process
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Steps over shaped links, predicted and measured: run.py [--build BUILD] [--only TEXT] [--again] [--write]
 
-Calibrates one profile for two hosts and one for four on links of 200 Mbit/s, predicts every case on other links, executes
+Calibrates one profile for two hosts and one for four on links of 50 Mbit/s, predicts every case on other links, executes
 it there, and prints the table. Results lie in BUILD/shaped-links/. --only: cases whose name contains TEXT. --rounds: how
 often each case is executed; its measured step is the median. --keep-profiles: those of an earlier run. --again: also its
 measured steps, and only the predictions are new. --write: the tables in README.md and results.csv too. Needs root
@@ -10,6 +10,7 @@ measured steps, and only the predictions are new. --write: the tables in README.
 import argparse
 import csv
 import json
+import math
 import pathlib
 import re
 import statistics
@@ -23,26 +24,30 @@ sys.path.insert(0, str(SOURCE / "tests" / "hosts"))
 import hosts  # noqa: E402
 
 MBIT = 1e6
-CALIBRATED_AT = 200 * MBIT
+CALIBRATED_AT = 50 * MBIT
+UNSHAPED = 10_000 * MBIT
 CASE_LIMIT_S = 240
 CALIBRATION_LIMIT_S = 900
 
 # The layouts: keys of the scenario.
-ZERO = [{"layout.data": 2, "layout.zero": stage} for stage in range(4)]
+WHOLE = {"schedule.micro_batch": 4}  # the whole batch at once: few large messages
+ZERO = [{"layout.data": 2, "layout.zero": stage, "schedule.micro_batch": 2} for stage in range(4)]
 TWO = {
     "data 2": ZERO[0], "data 2, ZeRO 1": ZERO[1], "data 2, ZeRO 2": ZERO[2], "data 2, ZeRO 3": ZERO[3],
-    "pipeline 2": {"layout.pipeline": 2, "schedule.global_batch": 16, "schedule.micro_batch": 2},
-    "tensor 2": {"layout.tensor": 2}, "tensor 2, sequence": {"layout.tensor": 2, "layout.sequence_parallel": "true"},
-    "context 2": {"layout.context": 2}, "context 2, ring": {"layout.context": 2, "layout.context_exchange": "ring"},
+    "pipeline 2": {"layout.pipeline": 2, "model.layers": 2, "schedule.global_batch": 16, "schedule.micro_batch": 4},
+    "tensor 2": {"layout.tensor": 2, **WHOLE}, "context 2": {"layout.context": 2, **WHOLE},
+    "tensor 2, sequence": {"layout.tensor": 2, "layout.sequence_parallel": "true", **WHOLE},
+    "context 2, ring": {"layout.context": 2, "layout.context_exchange": "ring", **WHOLE},
     "data 2, expert 2": {"layout.data": 2, "layout.expert": 2, "layout.zero": 1},
 }  # fmt: skip
 FOUR = {
     "data 4": {"layout.data": 4}, "data 4, ZeRO 1": {"layout.data": 4, "layout.zero": 1},
     "data 4, ZeRO 3": {"layout.data": 4, "layout.zero": 3},
-    "pipeline 4": {"layout.pipeline": 4, "schedule.global_batch": 16, "schedule.micro_batch": 2},
+    "pipeline 4": {"layout.pipeline": 4, "schedule.global_batch": 16, "schedule.micro_batch": 4},
     "pipeline 2, data 2": {"layout.pipeline": 2, "layout.data": 2, "schedule.global_batch": 8},
-    "tensor 2, data 2": {"layout.tensor": 2, "layout.data": 2}, "tensor 4": {"layout.tensor": 4},
-    "context 4": {"layout.context": 4}, "data 4, expert 4": {"layout.data": 4, "layout.expert": 4, "layout.zero": 1},
+    "tensor 2, data 2": {"layout.tensor": 2, "layout.data": 2, "schedule.micro_batch": 2},
+    "tensor 4": {"layout.tensor": 4, **WHOLE}, "context 4": {"layout.context": 4, **WHOLE},
+    "data 4, expert 4": {"layout.data": 4, "layout.expert": 4, "layout.zero": 1},
 }  # fmt: skip
 
 
@@ -58,13 +63,18 @@ class Case:
         return f"{self.layout}; {shape}; {link}" + (f"; {self.latency_ms} ms" if self.latency_ms else "")
 
     @property
+    def round_trip_s(self):
+        """Of two links, both ways: Gloo sends when the receiver's notice that it is ready has arrived."""
+        return 4 * self.latency_ms / 1e3
+
+    @property
     def scenario(self):
         return STUDY / ("experts.yaml" if "expert" in self.layout else "dense.yaml")
 
     def settings(self, profile, share, latency_s):
         """The scenario's keys, with links of the known rate. `share`: of a rate that large messages reach."""
         cluster = {"scope": "cluster", "bandwidth": self.mbit * MBIT / 8 * share,
-                   "latency": latency_s + 2 * self.latency_ms / 1e3}  # fmt: skip
+                   "latency": latency_s + self.round_trip_s}  # fmt: skip
         if self.uplink:
             cluster["topology"] = {"kind": "fat-tree", "shape": [self.count // 2], "uplinks": [1],
                                    "link_bandwidth": self.uplink * MBIT / 8 * share}  # fmt: skip
@@ -75,15 +85,15 @@ class Case:
 
 
 def cases():
-    some = [Case(layout, keys, 2, mbit) for mbit in (20, 50, 100, 500) for layout, keys in TWO.items()]
-    some += [Case(layout, TWO[layout], 2, 1000) for layout in ("data 2", "data 2, ZeRO 3", "tensor 2", "pipeline 2")]
-    some += [Case(layout, keys, 4, mbit) for mbit in (50, 100) for layout, keys in FOUR.items()]
-    some += [Case(layout, FOUR[layout], 2, 50, per_host=2)
+    some = [Case(layout, keys, 2, mbit) for mbit in (20, 35, 75, 150) for layout, keys in TWO.items()]
+    some += [Case(layout, TWO[layout], 2, mbit) for mbit in (500, 1000) for layout in ("data 2", "data 2, ZeRO 3", "tensor 2", "pipeline 2")]
+    some += [Case(layout, keys, 4, mbit) for mbit in (30, 75) for layout, keys in FOUR.items()]
+    some += [Case(layout, FOUR[layout], 2, 35, per_host=2)
              for layout in ("data 4", "data 4, ZeRO 1", "data 4, ZeRO 3", "tensor 2, data 2", "pipeline 2, data 2",
                             "data 4, expert 4")]  # fmt: skip
-    some += [Case(layout, FOUR[layout], 4, 100, uplink=50)
+    some += [Case(layout, FOUR[layout], 4, 75, uplink=40)
              for layout in ("data 4", "data 4, ZeRO 3", "pipeline 2, data 2", "data 4, expert 4")]  # fmt: skip
-    some += [Case(layout, TWO[layout], 2, 50, latency_ms=ms)
+    some += [Case(layout, TWO[layout], 2, 35, latency_ms=ms)
              for ms in (1, 5, 10) for layout in ("data 2", "data 2, ZeRO 3", "pipeline 2", "tensor 2")]  # fmt: skip
     return some
 
@@ -103,15 +113,20 @@ def slipway(build, *words):
 
 
 def calibrate(build, folder, count):
-    """The profile of `count` ranks on as many hosts, measured by all of them at once."""
-    profile = folder / f"{count}-hosts.yaml"
-    with hosts.Hosts(count, CALIBRATED_AT) as network:
-        measured = folder / f"measured-{count}"
+    """The profile of `count` ranks on as many hosts: computation by micro-benchmarks of all of them at once, messages by the
+    trace of one run on links of CALIBRATED_AT."""
+    profile, measured = folder / f"{count}-hosts.yaml", folder / f"measured-{count}"
+    with hosts.Hosts(count, UNSHAPED) as network:
         ranks = network.start_ranks([build / "slipway-rank", "--measure", measured, "--dtype", "float32"], outputs=folder)
         check_ended(ranks, folder, CALIBRATION_LIMIT_S)
-    files = [word for rank in range(count) for word in ("--measured", f"{measured}.{rank}")]
-    print(slipway(build, "calibrate", STUDY / "dense.yaml", *files, "--set", f"cluster.nodes={count}", "--set",
-                  f"layout.data={count}", "-o", profile), flush=True)  # fmt: skip
+    lines = [line for rank in range(count) for line in open(f"{measured}.{rank}") if "bytes=" not in line or "op=" in line]
+    measured.write_text("".join(lines))
+    case = Case(f"data {count}, ZeRO 1", {"layout.data": count, "layout.zero": 1, "run.steps": 20}, count, CALIBRATED_AT / MBIT)
+    settings = case.settings(SOURCE / "scenarios/examples/machines/cpu-test.yaml", 1, 0)
+    execute(build, folder, case, settings, 29399, None)
+    fit = case.settings(STUDY / "unmeasured.yaml", 1, 0)
+    print(slipway(build, "calibrate", case.scenario, *fit, "--measured", measured, "--trace", folder / "run" / "trace.json",
+                  "-o", profile), flush=True)  # fmt: skip
     return profile
 
 
@@ -122,23 +137,31 @@ def link_in(profile):
 
 
 def execute(build, folder, case, settings, port, delay_program):
-    """Seconds of a step, as rank 0 reports them."""
+    """Seconds of each counted step: between two starts of the slowest rank."""
     run = folder / "run"
     words = [build / "slipway", "execute", case.scenario, *settings, "--out", run, "--overwrite", "--json"]
     with hosts.Hosts(case.count, case.mbit * MBIT, case.uplink * MBIT or None, case.latency_ms / 1e3,
                      delay_program) as network:  # fmt: skip
         ranks = network.start_ranks(words, case.per_host, port, folder)
         check_ended(ranks, folder, CASE_LIMIT_S)
-    return json.loads((folder / "rank-0.out").read_text())["step_time_s"]
+    starts = {}
+    for event in json.loads((run / "trace.json").read_text())["traceEvents"]:
+        if event.get("ph") == "X":
+            key = (event["args"]["step"], event["pid"])
+            starts[key] = min(starts.get(key, math.inf), event["args"]["start_s"])
+    steps = 1 + max(step for step, _ in starts)
+    between = [max(starts[step + 1, rank] - starts[step, rank] for at, rank in starts if at == step)
+               for step in range(1, steps - 1)]  # fmt: skip
+    return between
 
 
 def measured_before(folder):
-    """Seconds of each round by the case's name, of the run that results.csv is of."""
+    """Seconds of each step by the case's name, of the run that results.csv is of."""
     path = folder / "results.csv"
     if not path.exists():
         return {}
     with open(path, newline="") as file:
-        return {row["case"]: [float(s) for s in row["rounds"].split()] for row in csv.DictReader(file)}
+        return {row["case"]: [float(s) for s in row["steps_s"].split()] for row in csv.DictReader(file)}
 
 
 def delay_program(build):
@@ -198,9 +221,9 @@ def write_readme(rows):
 
 def write_rows(path, rows):
     with open(path, "w", newline="") as file:
-        writer = csv.DictWriter(file, ["case", "predicted_s", "measured_s", "error", "communication", "rounds"])
+        writer = csv.DictWriter(file, ["case", "predicted_s", "measured_s", "error", "communication", "steps_s"])
         writer.writeheader()
-        writer.writerows({**row, "rounds": " ".join(f"{s:.4f}" for s in row["rounds"])} for row in rows)
+        writer.writerows({**row, "steps_s": " ".join(f"{s:.4f}" for s in row["steps_s"])} for row in rows)
 
 
 def arguments():
@@ -243,12 +266,12 @@ def main():
         try:
             for _ in range(0 if measured else asked.rounds):
                 port += 1
-                measured.append(execute(build, folder, case, settings, port, delay_program(build)))
+                measured += execute(build, folder, case, settings, port, delay_program(build))
         except RuntimeError as error:
             print(f"FAILED {case.name}: {error}", flush=True)
             continue
         row = {"case": case.name, "predicted_s": predicted["step_time_s"], "measured_s": statistics.median(measured),
-               "communication": predicted["exposed_comm_share"], "rounds": measured}  # fmt: skip
+               "communication": predicted["exposed_comm_share"], "steps_s": measured}  # fmt: skip
         row["error"] = row["predicted_s"] / row["measured_s"] - 1
         rows.append(row)
         print(f"{time.monotonic() - begin:5.0f} s  {table([row]).splitlines()[1]}", flush=True)
