@@ -180,8 +180,7 @@ std::function<double(const Machine&)> one_message(Link Machine::*between, Collec
 // Gloo's all-gathers, reduce-scatters and all-to-alls, whose members on a node share its port (Algorithm::gloo).
 std::function<double(const Machine&)> one_exchange(Collective collective, int nodes, int per_node, double bytes) {
   return [=](const Machine& machine) {
-    const auto links = [](const Link& link) { return Links{link.latency, link.bandwidth * link.efficiency}; };
-    const Links pairs = pairwise_as_ring({nodes, per_node, 1, links(machine.node_link), links(machine.network_link)});
+    const Links pairs = links_of_pairs(machine, nodes, per_node);
     return ring_seconds(collective, nodes * per_node, bytes, pairs.latency, pairs.bandwidth, machine.reduce_bandwidth);
   };
 }
@@ -244,6 +243,11 @@ std::vector<Measurement> read_measurements(std::istream& in, const std::string& 
     result.push_back(parse(line, name_for_errors + ":" + std::to_string(number)));
   }
   return result;
+}
+
+Links links_of_pairs(const Machine& machine, int nodes, int per_node) {
+  const auto links = [](const Link& link) { return Links{link.latency, link.bandwidth * link.efficiency}; };
+  return pairwise_as_ring({nodes, per_node, 1, links(machine.node_link), links(machine.network_link)});
 }
 
 int members_of(const Measurement& measurement) {

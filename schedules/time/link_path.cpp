@@ -236,6 +236,7 @@ Span measured_span(const LinkPath& path, Collective collective) {
 
 Links links_of(const LinkPath& path, Collective collective, Algorithm algorithm) {
   if (collective == Collective::shift) return path.neighbours;
+  if (algorithm == Algorithm::gloo) return path.pairs;
   if (path.measured != nullptr && path.span.members() > 1 && algorithm != Algorithm::ring) {
     const Span span = measured_span(path, collective);
     if (algorithm == Algorithm::tree) return as_ring(algorithm, span);
@@ -245,7 +246,6 @@ Links links_of(const LinkPath& path, Collective collective, Algorithm algorithm)
   if (algorithm == Algorithm::tree) return path.tree;
   if (collective == Collective::all_to_all && algorithm != Algorithm::ring)
     return pairwise_as_ring(path.span, path.routes.inside, path.routes.between);
-  if (algorithm == Algorithm::gloo) return path.pairs;
   if (collective == Collective::all_to_all && path.pairs.bandwidth > 0) return path.pairs;
   return {path.latency, path.bandwidth};
 }
