@@ -1,10 +1,10 @@
 """Hosts on one machine: network namespaces on switches, over links of a known rate in both directions.
 
-    host 0 ──eth0 ══ port0── switch ──port1 ══ eth0── host 1          address of host i: 10.77.0.(i + 1)
+    host 0 ══ eth0 ── port0 ══ switch ══ port1 ── eth0 ══ host 1      host i has the address 10.77.0.(i + 1)
 
     host 0 ══╗                        ╔══ host 2
-             switch 0 ══ uplink ══ switch 1                            with `uplink`: the first half of the hosts is
-    host 1 ══╝                        ╚══ host 3                       on switch 0, the other half on switch 1
+             switch 0 ══ uplink ══ switch 1                           with `uplink`: the first half of the hosts is
+    host 1 ══╝                        ╚══ host 3                      on switch 0, the other half on switch 1
 
 Each end of a link sends through a token bucket (tc-tbf), so the rate holds in each direction. A rate counts whole
 Ethernet frames: of 1514 bytes, 1448 are TCP's. Queues are longer than TCP's windows, so the links lose nothing.
@@ -13,7 +13,8 @@ Switches are bridges in namespaces of their own: nothing outside of these namesp
 With `latency_s`, each link is the program of delay.cpp, which holds frames back for so long in each direction. So a
 message between two hosts on one switch takes twice that.
 
-Needs root, ip, tc and unshare, and a kernel with network namespaces, veth, bridges and tbf; missing() says what is not there.
+Needs root, ip, tc and unshare, and a kernel with network namespaces, veth, bridges and tbf. missing() names what is not
+there.
 """
 import os
 import shutil
@@ -153,8 +154,11 @@ class Hosts:
         return f"10.77.0.{host + 1}"
 
     def start(self, host, words, apart=True, **options):
-        """A program on a host, in a session of its own; options as for subprocess.Popen. `apart`: with a host name and process ids of its own, as
-        on another machine. Without it, programs on all hosts see each other's processes."""
+        """A program on a host, in a session of its own; options as for subprocess.Popen.
+
+        `apart`: with a host name and process ids of its own, as on another machine. Without it, programs on all hosts
+        see each other's processes.
+        """
         own = ["unshare", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
                'hostname "$0" && exec "$@"', f"host{host}"] if apart else []  # fmt: skip
         process = subprocess.Popen(["ip", "netns", "exec", self.names[host], *own, *map(str, words)],
@@ -163,12 +167,13 @@ class Hosts:
         return process
 
     def start_ranks(self, words, per_host=1, port=29400, outputs=None, **options):
-        """One process of `words` for each rank, hosts in order, with the variables that torchrun would set. Their output
-        goes to OUTPUTS/rank-N.out and .err, if given."""
+        """One process of `words` for each rank, hosts in order, with the variables that torchrun would set. Their
+        output goes to OUTPUTS/rank-N.out and .err, if given."""
         ranks = []
         for rank in range(len(self.names) * per_host):
             variables = {"RANK": rank, "WORLD_SIZE": len(self.names) * per_host, "LOCAL_RANK": rank % per_host,
-                         "MASTER_ADDR": self.address(0), "MASTER_PORT": port, "GLOO_SOCKET_IFNAME": "eth0"}  # fmt: skip
+                         "MASTER_ADDR": self.address(0), "MASTER_PORT": port,
+                         "GLOO_SOCKET_IFNAME": "eth0"}  # fmt: skip
             own = dict(options, env={**os.environ, **{name: str(value) for name, value in variables.items()}})
             if outputs:
                 with open(f"{outputs}/rank-{rank}.out", "w") as out, open(f"{outputs}/rank-{rank}.err", "w") as err:
@@ -191,8 +196,12 @@ class Hosts:
 
     def lose(self, host, share):
         """Drops this share of the frames that arrive at a host, at random. Needs nft."""
-        rules = (f"table netdev loss {{ chain arriving {{ type filter hook ingress device eth0 priority 0; "
-                 f"numgen random mod 10000 < {int(share * 10000)} drop; }} }}")  # fmt: skip
+        rules = f"""table netdev loss {{
+  chain arriving {{
+    type filter hook ingress device eth0 priority 0
+    numgen random mod 10000 < {int(share * 10000)} drop
+  }}
+}}"""
         run("ip", "netns", "exec", self.names[host], "nft", rules)
 
 

@@ -149,7 +149,8 @@ class LaidOut(unittest.TestCase):
 
     def test_a_link_carries_its_rate_in_both_directions_and_no_more(self):
         rate, size = 40 * MBIT, 2_000_000
-        send = "import socket,sys; s=socket.create_connection((sys.argv[1], 5000)); s.sendall(bytes(int(sys.argv[2]))); s.close()"
+        send = ("import socket,sys; s=socket.create_connection((sys.argv[1], 5000));"
+                "s.sendall(bytes(int(sys.argv[2]))); s.close()")  # fmt: skip
         take = ("import socket,time; l=socket.create_server(('', 5000)); print('ready', flush=True); s=l.accept()[0];"
                 "b=time.monotonic(); n=0\nwhile d:=s.recv(1<<16): n+=len(d)\nprint(n, time.monotonic()-b)")  # fmt: skip
         with hosts.Hosts(2, rate) as network:

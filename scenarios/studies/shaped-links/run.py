@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
 """Steps over shaped links, predicted and measured: run.py [--build BUILD] [--only TEXT] [--again] [--write]
 
-Calibrates one profile for two hosts and one for four on links of 50 Mbit/s, predicts every case on other links, executes
-it there, and prints the table. Results lie in BUILD/shaped-links/. --only: cases whose name contains TEXT. --rounds: how
-often each case is executed; its measured step is the median. --keep-profiles: those of an earlier run. Cases that are
-not run again keep their steps then. --again: all do, and only the predictions are new. --write: the tables in README.md and results.csv too. Needs root
-(tests/hosts/hosts.py). Exit status 77: hosts cannot be laid out here.
+Calibrates one profile for two ranks and one for four on links of 50 Mbit/s. Executes every case on other links,
+predicts it, and prints tables. Results lie in BUILD/shaped-links/.
+
+--only           executes the cases whose name contains TEXT
+--rounds         how often each is executed; its measured step is the median of all steps
+--keep-profiles  takes the profiles of an earlier run; cases that are not executed again keep their steps
+--again          executes nothing: new predictions for the steps of an earlier run
+--write          also writes results.csv, and the tables in README.md
+
+Needs root (tests/hosts/hosts.py). Exit status 77: hosts cannot be laid out here.
 """
 import argparse
 import csv
@@ -88,7 +93,8 @@ class Case:
 
 def cases():
     some = [Case(layout, keys, 2, mbit) for mbit in (20, 35, 75, 150) for layout, keys in TWO.items()]
-    some += [Case(layout, TWO[layout], 2, mbit) for mbit in (500, 1000) for layout in ("data 2", "data 2, ZeRO 3", "tensor 2", "pipeline 2")]
+    fast = ("data 2", "data 2, ZeRO 3", "tensor 2", "pipeline 2")
+    some += [Case(layout, TWO[layout], 2, mbit) for mbit in (500, 1000) for layout in fast]
     some += [Case(layout, keys, 4, mbit) for mbit in (30, 75) for layout, keys in FOUR.items()]
     some += [Case(layout, FOUR[layout], 2, 35, per_host=2)
              for layout in ("data 4", "data 4, ZeRO 1", "data 4, ZeRO 3", "tensor 2, data 2", "pipeline 2, data 2",
@@ -108,27 +114,27 @@ def check_ended(processes, folder, limit_s):
 
 
 def slipway(build, *words):
-    done = subprocess.run([build / "slipway", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run([build / "slipway", *words], capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"slipway {' '.join(map(str, words))}: {done.stderr}")
     return done.stdout
 
 
 def calibrate(build, folder, count):
-    """The profile of `count` ranks on as many hosts: computation by micro-benchmarks of all of them at once, messages by the
+    """The profile of `count` ranks on as many hosts. Computation: micro-benchmarks of all of them at once. Messages: the
     trace of one run on links of CALIBRATED_AT."""
     profile, measured = folder / f"{count}-hosts.yaml", folder / f"measured-{count}"
     with hosts.Hosts(count, UNSHAPED) as network:
-        ranks = network.start_ranks([build / "slipway-rank", "--measure", measured, "--dtype", "float32"], outputs=folder)
-        check_ended(ranks, folder, CALIBRATION_LIMIT_S)
-    lines = [line for rank in range(count) for line in open(f"{measured}.{rank}") if "bytes=" not in line or "op=" in line]
-    measured.write_text("".join(lines))
-    case = Case(f"data {count}, ZeRO 1", {"layout.data": count, "layout.zero": 1, "run.steps": 20}, count, CALIBRATED_AT / MBIT)
-    settings = case.settings(SOURCE / "scenarios/examples/machines/cpu-test.yaml", 1, 0)
-    execute(build, folder, case, settings, 29399, None)
-    fit = case.settings(STUDY / "unmeasured.yaml", 1, 0)
-    print(slipway(build, "calibrate", case.scenario, *fit, "--measured", measured, "--trace", folder / "run" / "trace.json",
-                  "-o", profile), flush=True)  # fmt: skip
+        words = [build / "slipway-rank", "--measure", measured, "--dtype", "float32"]
+        check_ended(network.start_ranks(words, outputs=folder), folder, CALIBRATION_LIMIT_S)
+    lines = [line for rank in range(count) for line in open(f"{measured}.{rank}")]
+    measured.write_text("".join(line for line in lines if "members=" not in line))
+    keys = {"layout.data": count, "layout.zero": 1, "run.steps": 20}
+    case = Case(f"data {count}, ZeRO 1", keys, count, CALIBRATED_AT / MBIT)
+    assumed = SOURCE / "scenarios" / "examples" / "machines" / "cpu-test.yaml"
+    execute(build, folder, case, case.settings(assumed, 1, 0), 29399, None)
+    print(slipway(build, "calibrate", case.scenario, *case.settings(STUDY / "unmeasured.yaml", 1, 0), "--measured",
+                  measured, "--trace", folder / "run" / "trace.json", "-o", profile), flush=True)  # fmt: skip
     return profile
 
 
@@ -169,15 +175,29 @@ def delay_program(build):
     return program if program.exists() else None
 
 
+def strip(error):
+    """Of -30 to +30 %, with | at zero."""
+    marks = [" "] * 31
+    marks[15] = "|"
+    marks[round((min(max(error, -0.3), 0.3) + 0.3) * 50)] = "o"
+    return "".join(marks)
+
+
+def aligned(lines, left):
+    widths = [max(len(line[c]) for line in lines) for c in range(len(lines[0]))]
+    cells = [[cell.ljust(w) if c in left else cell.rjust(w) for c, (cell, w) in enumerate(zip(line, widths))]
+             for line in lines]  # fmt: skip
+    return "\n".join("  ".join(line).rstrip() for line in cells)
+
+
 def table(rows):
-    lines = [["layout", "hosts", "link", "predicted", "measured", "error", "communication"]]
+    lines = [["layout", "hosts", "link", "predicted", "measured", "fastest", "error", "communication",
+              "-30 %         0          +30 %"]]  # fmt: skip
     for row in rows:
-        layout, shape, link = row["case"].split("; ", 2)
-        lines.append([layout, shape, link, f"{row['predicted_s'] * 1e3:.1f} ms", f"{row['measured_s'] * 1e3:.1f} ms",
-                      f"{row['error'] * 100:+.1f} %", f"{row['communication'] * 100:.0f} %"])  # fmt: skip
-    widths = [max(len(line[c]) for line in lines) for c in range(7)]
-    return "\n".join("  ".join(cell.ljust(w) if c < 3 else cell.rjust(w)
-                               for c, (cell, w) in enumerate(zip(line, widths))).rstrip() for line in lines)  # fmt: skip
+        milliseconds = [f"{row[key] * 1e3:.0f} ms" for key in ("predicted_s", "measured_s", "fastest_s")]
+        lines.append([*row["case"].split("; ", 2), *milliseconds, f"{row['error'] * 100:+.1f} %",
+                      f"{row['communication'] * 100:.0f} %", strip(row["error"])])  # fmt: skip
+    return aligned(lines, {0, 1, 2, 8})
 
 
 def pairs_in_order(rows):
@@ -188,28 +208,31 @@ def pairs_in_order(rows):
             if max(one["measured_s"], other["measured_s"]) > 1.1 * min(one["measured_s"], other["measured_s"]):
                 apart += 1
                 right += (one["measured_s"] < other["measured_s"]) == (one["predicted_s"] < other["predicted_s"])
-    return apart, right
+    return right, apart
 
 
-def summary(rows, what):
-    errors = sorted(abs(row["error"]) for row in rows)
-    if not errors:
-        return f"{what}: none"
-    within = sum(error <= 0.12 for error in errors)
-    apart, right = pairs_in_order(rows)
-    return (f"{what}: {len(rows)} cases; median error {statistics.median(errors) * 100:.1f} %, largest "
-            f"{errors[-1] * 100:.1f} %; within 12 %: {within} ({within / len(rows) * 100:.0f} %); pairs more than 10 % apart "
-            f"in the right order: {right} of {apart}")  # fmt: skip
+def summary(what, rows):
+    errors = [abs(row["error"]) for row in rows]
+    fastest = [abs(row["predicted_s"] / row["fastest_s"] - 1) for row in rows]
+    within = sum(error <= 0.12 for error in errors) / len(rows)
+    return [what, str(len(rows)), f"{statistics.median(errors) * 100:.1f} %", f"{max(errors) * 100:.0f} %",
+            f"{within * 100:.0f} %", f"{statistics.median(fastest) * 100:.1f} %",
+            "{} of {}".format(*pairs_in_order(rows))]  # fmt: skip
 
 
 def summaries(rows):
-    groups = {"all": rows, "at least 60 % communication": [row for row in rows if row["communication"] >= 0.6],
-              "2 hosts": [row for row in rows if "; 2 hosts; " in row["case"]],
-              "4 hosts": [row for row in rows if "; 4 hosts; " in row["case"]],
-              "2 ranks on each of 2 hosts": [row for row in rows if "; 2 hosts x 2; " in row["case"]],
-              "oversubscribed uplink": [row for row in rows if "uplink" in row["case"]],
-              "with latency": [row for row in rows if row["case"].endswith(" ms")]}  # fmt: skip
-    return "\n".join(summary(of, what) for what, of in groups.items())
+    groups = {
+        "all": rows,
+        "at least 60 % communication": [row for row in rows if row["communication"] >= 0.6],
+        "2 hosts": [row for row in rows if "; 2 hosts; " in row["case"] and not row["case"].endswith(" ms")],
+        "4 hosts": [row for row in rows if "; 4 hosts; " in row["case"] and "uplink" not in row["case"]],
+        "2 ranks on each of 2 hosts": [row for row in rows if "; 2 hosts x 2; " in row["case"]],
+        "4 hosts, oversubscribed uplink": [row for row in rows if "uplink" in row["case"]],
+        "2 hosts, with latency": [row for row in rows if row["case"].endswith(" ms")],
+    }
+    lines = [["cases", "", "median error", "largest", "within 12 %", "of the fastest step", "pairs in order"]]
+    lines += [summary(what, of) for what, of in groups.items() if of]
+    return aligned(lines, {0})
 
 
 def write_readme(rows):
@@ -221,7 +244,8 @@ def write_readme(rows):
 
 def write_rows(path, rows):
     with open(path, "w", newline="") as file:
-        writer = csv.DictWriter(file, ["case", "predicted_s", "measured_s", "error", "fastest_s", "communication", "steps_s"])
+        writer = csv.DictWriter(file, ["case", "predicted_s", "measured_s", "error", "fastest_s", "communication",
+                                       "steps_s"])  # fmt: skip
         writer.writeheader()
         writer.writerows({**row, "steps_s": " ".join(f"{s:.4f}" for s in row["steps_s"])} for row in rows)
 
@@ -285,7 +309,8 @@ def measure_all(study, asked):
         except RuntimeError as error:
             print(f"FAILED {case.name}: {error}", flush=True)
             continue
-        print(f"{time.monotonic() - begin:5.0f} s  {table([study.row(case)]).splitlines()[1]}", flush=True)
+        row = table([study.row(case)]).splitlines()[1]
+        print(f"{time.monotonic() - begin:5.0f} s  {row}", flush=True)
 
 
 def main():
