@@ -10,6 +10,7 @@
 
 #include "models/machine/collectives.h"
 #include "models/machine/cost.h"
+#include "models/machine/gloo.h"
 
 namespace slipway::models {
 namespace {
@@ -172,7 +173,9 @@ std::function<double(const Machine&)> one_message(Link Machine::*between, Collec
                                                   double bytes) {
   return [=](const Machine& machine) {
     const Link& link = machine.*between;
-    return ring_seconds(collective, members, bytes, link.latency, link.bandwidth * link.efficiency,
+    const bool rounds = collective != Collective::send && between == &Machine::network_link;
+    const double latency = rounds ? round_latency(machine) : link.latency;
+    return ring_seconds(collective, members, bytes, latency, link.bandwidth * link.efficiency,
                         machine.reduce_bandwidth);
   };
 }
@@ -246,8 +249,12 @@ std::vector<Measurement> read_measurements(std::istream& in, const std::string& 
 }
 
 Links links_of_pairs(const Machine& machine, int nodes, int per_node) {
-  const auto links = [](const Link& link) { return Links{link.latency, link.bandwidth * link.efficiency}; };
-  return pairwise_as_ring({nodes, per_node, 1, links(machine.node_link), links(machine.network_link)});
+  const Link &inside = machine.node_link, &between = machine.network_link;
+  return pairwise_as_ring({nodes,
+                           per_node,
+                           1,
+                           {inside.latency, inside.bandwidth * inside.efficiency},
+                           {round_latency(machine), between.bandwidth * between.efficiency}});
 }
 
 int members_of(const Measurement& measurement) {

@@ -1,6 +1,7 @@
 #include "scenarios/calibrate/trace_observations.h"
 
 #include "models/fit/measurement.h"
+#include "models/machine/gloo.h"
 #include "models/trace/statistics.h"
 
 #include <fmt/format.h>
@@ -219,8 +220,10 @@ class TraceReader {
       observation.predict = [graph = graph_, at = static_cast<std::size_t>(work), count = static_cast<int>(members),
                              is_node = inside, share = sharing](const Machine& machine) {
         const Link& link = is_node ? machine.node_link : machine.network_link;
-        const Links links = share > 1 ? links_of_pairs(machine, count / share, share)
-                                      : Links{link.latency, link.bandwidth * link.efficiency};
+        const bool rounds = !is_node && graph->works[at].collective != Collective::send;
+        const Links links =
+            share > 1 ? links_of_pairs(machine, count / share, share)
+                      : Links{rounds ? round_latency(machine) : link.latency, link.bandwidth * link.efficiency};
         const Work& work_of_it = graph->works[at];
         const bool adds = work_of_it.collective == Collective::shift && work_of_it.elements > 0;
         return message_seconds(work_of_it, count, links.latency, links.bandwidth, machine.reduce_bandwidth) +
