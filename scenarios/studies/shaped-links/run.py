@@ -69,18 +69,13 @@ class Case:
         return f"{self.layout}; {shape}; {link}" + (f"; {self.latency_ms} ms" if self.latency_ms else "")
 
     @property
-    def round_trip_s(self):
-        """Of two links, both ways: Gloo sends when the receiver's notice that it is ready has arrived."""
-        return 4 * self.latency_ms / 1e3
-
-    @property
     def scenario(self):
         return STUDY / ("experts.yaml" if "expert" in self.layout else "dense.yaml")
 
     def settings(self, profile, share, latency_s):
         """The scenario's keys, with links of the known rate. `share`: of a rate that large messages reach."""
         cluster = {"scope": "cluster", "bandwidth": self.mbit * MBIT / 8 * share,
-                   "latency": latency_s + self.round_trip_s}  # fmt: skip
+                   "latency": latency_s + 2 * self.latency_ms / 1e3}  # fmt: skip
         if self.uplink:
             cluster["topology"] = {"kind": "fat-tree", "shape": [self.count // 2], "uplinks": [1],
                                    "link_bandwidth": self.uplink * MBIT / 8 * share}  # fmt: skip
@@ -133,8 +128,9 @@ def calibrate(build, folder, count):
     case = Case(f"data {count}, ZeRO 1", keys, count, CALIBRATED_AT / MBIT)
     assumed = SOURCE / "scenarios" / "examples" / "machines" / "cpu-test.yaml"
     execute(build, folder, case, case.settings(assumed, 1, 0), 29399, None)
+    trace = (folder / "run" / "trace.json").replace(folder / f"trace-{count}.json")
     print(slipway(build, "calibrate", case.scenario, *case.settings(STUDY / "unmeasured.yaml", 1, 0), "--measured",
-                  measured, "--trace", folder / "run" / "trace.json", "-o", profile), flush=True)  # fmt: skip
+                  measured, "--trace", trace, "-o", profile), flush=True)  # fmt: skip
     return profile
 
 
