@@ -160,6 +160,17 @@ std::string numbers_defect(const Step& step) {
   return defect;
 }
 
+// As scenarios/language/keys.cpp has them.
+std::string run_defect(const Run& run) {
+  const std::string defect = first_defect({{"steps", as(run.steps), 1},
+                                           {"checkpoint_steps", as(run.checkpoint_steps)},
+                                           {"checkpoints_kept", as(run.checkpoints_kept), 1}});
+  if (!defect.empty()) return "the run's " + defect;
+  if (!(run.heartbeat_s > 0 && run.heartbeat_s <= 1e6))
+    return "the run's heartbeat is " + std::to_string(run.heartbeat_s) + " seconds";
+  return "";
+}
+
 namespace {
 
 // Passes of the step: each is a task at least. So a file of n tasks is never the reason to lower many more.
