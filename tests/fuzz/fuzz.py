@@ -102,7 +102,7 @@ def main():
     build = options.build.resolve()
     programs = programs_in(build, [name for name in options.targets.split(",") if name])
     if not programs:
-        print(f"Skipped: {build} has no fuzz targets; `make fuzz` builds them where Clang is installed")
+        print(f"skipped: {build} has no fuzz targets; `make fuzz` builds them where Clang is installed")
         return 77
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="slipway-fuzz-", dir=memory) as scratch, \
