@@ -46,8 +46,8 @@ package_packages="
 python3-wheel 0.38
 "
 fuzz_packages="
-clang-14 1:14
-libclang-rt-14-dev 1:14
+clang-19 1:19
+libclang-rt-19-dev 1:19
 "
 if [ "${1:-}" = fuzz ]; then packages="$packages$fuzz_packages"; fi
 if [ "${1:-}" = package ]; then packages="$packages$package_packages"; fi

@@ -157,6 +157,14 @@ TEST(Bundle, WhatTheLoweringDoesNotMakeIsRefusedThoughTheChecksumIsRight) {
   EXPECT_EQ(refusal([](TaskGraph&) {}), "");
   EXPECT_THAT(refusal(model_with([](Block& b) { b.heads = 0; })), HasSubstr("heads is 0"));
   EXPECT_THAT(refusal(model_with([](Block& b) { b.hidden = 1L << 62; })), HasSubstr("hidden is"));
+  EXPECT_THAT(refusal([](TaskGraph& g) {
+                Model model = g.step.model;
+                model.runs[1].count = 1'000'000;
+                g.step.model = model;
+              }),
+              HasSubstr("more blocks or parameters than can be counted"));
+  EXPECT_THAT(refusal(model_with([](Block& b) { b.experts = 1'000'000'000, b.experts_per_token = 1; })),
+              HasSubstr("experts is 1000000000"));
   EXPECT_THAT(refusal(model_with([](Block& b) { b.mlp = static_cast<Mlp>(77); })), HasSubstr("no value of its enum"));
   EXPECT_THAT(refusal(model_with([](Block& b) { b.ffn *= 2; })), HasSubstr("not those of the step"));
   EXPECT_THAT(refusal([](TaskGraph& g) { g.tasks[5].work = -1; }), HasSubstr("a task's work points outside"));
