@@ -262,6 +262,20 @@ TEST_F(Kineto, ATraceOfPyTorch211IsRead) {
   EXPECT_EQ(products, 14) << "shapes of aten::mm";
 }
 
+// Numbers that are text, and such that no int holds.
+TEST_F(Kineto, NumbersThatDoNotFitAreNoUndefinedConversions) {
+  KinetoFile file;
+  file.op("aten::mm", 0, 10e-6, two_matrices(64, 64, 64));
+  file.kernel("nan_kernel", 5e-6, 20e-6, 10e-6);
+  file.kernel("k", 6e-6, 40e-6, 10e-6, 7, 100, R"(, "stream": "1e300", "device": 1e17, "bytes": "nan", "Group size": 1e17)");
+  file.write(path("t.json"));
+  const KinetoTrace trace = read_kineto(path("t.json"));
+  ASSERT_EQ(trace.kernels.size(), 2U);
+  EXPECT_EQ(trace.kernels[1].stream, 0);
+  EXPECT_EQ(trace.kernels[1].device, 2'000'000'000);
+  EXPECT_EQ(trace.kernels[1].bytes, 0);
+}
+
 TEST_F(Kineto, ACutGzipIsRefused) {
   made_on(slower_h100(), 0, 0).write_gzip(path("t.json.gz"));
   std::filesystem::resize_file(path("t.json.gz"), std::filesystem::file_size(path("t.json.gz")) / 2);
