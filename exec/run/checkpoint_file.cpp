@@ -56,6 +56,21 @@ std::string line_of(const CheckpointEntry& e, std::uint64_t offset, std::uint64_
   return line.str();
 }
 
+// A checkpoint may come from elsewhere: no number of it may lead out of its parameter or overflow a product.
+constexpr std::int64_t most_elements = std::int64_t{1} << 56, longest_side = std::int64_t{1} << 28;
+
+bool is_part(const Piece& piece, std::int64_t whole) {
+  return 0 <= piece.begin && piece.begin <= piece.end && piece.end <= whole;
+}
+
+bool is_possible(const CheckpointEntry& e) {
+  const std::int64_t along = e.shard_dim == 1 ? e.columns : e.rows;
+  return 0 <= e.rows && e.rows <= most_elements && 0 <= e.columns && e.columns <= most_elements && e.shard_dim >= -1 &&
+         e.shard_dim <= 1 && 0 <= e.from && e.from <= e.to && e.to <= most_elements &&
+         is_part(e.across, across_all(e).end) &&
+         std::all_of(e.pieces.begin(), e.pieces.end(), [&](const Piece& piece) { return is_part(piece, along); });
+}
+
 StoredEntry entry_from(const std::string& line, const std::string& path) {
   std::istringstream in(line);
   StoredEntry e;
@@ -68,7 +83,7 @@ StoredEntry entry_from(const std::string& line, const std::string& path) {
   bool whole = static_cast<bool>(in) && word == "entry" && known;
   e.across = across_all(e);
   if (whole && in >> word) whole = word == "across" && in >> e.across.begin >> e.across.end;
-  if (!whole) throw std::runtime_error(path + " holds a line that is no entry: " + line);
+  if (!whole || !is_possible(e)) throw std::runtime_error(path + " holds a line that is no entry: " + line);
   e.dtype = *known;
   return e;
 }
@@ -86,7 +101,9 @@ StoredMatrix matrix_from(const std::string& line, const std::string& path) {
   std::string word, dtype;
   in >> word >> m.name >> dtype >> m.rows >> m.columns >> m.offset >> m.checksum;
   const auto known = dtype_named(dtype);
-  if (!in || !known) throw std::runtime_error(path + " holds a line that is no matrix: " + line);
+  const auto is_side = [](std::int64_t side) { return 0 <= side && side <= longest_side; };
+  if (!in || !known || !is_side(m.rows) || !is_side(m.columns))
+    throw std::runtime_error(path + " holds a line that is no matrix: " + line);
   m.dtype = *known;
   return m;
 }
@@ -174,12 +191,18 @@ const StoredMatrix* CheckpointReader::matrix(const std::string& name) const {
 std::string CheckpointReader::read(int shard, std::uint64_t offset, std::int64_t count, std::uint64_t checksum,
                                    const std::string& name) const {
   const std::string path = shard_path(folder_, shard, "data");
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file)
     throw std::runtime_error(path + " cannot be read: " + std::strerror(errno) + "; resume from another checkpoint");
-  std::string bytes(static_cast<std::size_t>(count), '\0');
-  file.seekg(static_cast<std::streamoff>(offset));
-  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  const auto size = static_cast<std::uint64_t>(std::max<std::streamoff>(file.tellg(), 0));
+  std::string bytes;
+  if (offset > size || static_cast<std::uint64_t>(count) > size - offset) {
+    file.setstate(std::ios::failbit);
+  } else {
+    bytes.resize(static_cast<std::size_t>(count));
+    file.seekg(static_cast<std::streamoff>(offset));
+    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
   if (!file || checksum_of(bytes) != checksum)
     throw std::runtime_error(path + (file ? " is damaged (the checksum of " : " ends before its last entry (") + name +
                              (file ? " does not fit)" : ")") + "; resume from another checkpoint");
@@ -192,6 +215,35 @@ std::string CheckpointReader::read(const StoredEntry& entry) const {
 
 std::string CheckpointReader::read(const StoredMatrix& matrix) const {
   return read(matrix.shard, matrix.offset, matrix.bytes(), matrix.checksum, matrix.name);
+}
+
+std::string why_not_whole(const std::string& checkpoint) {
+  try {
+    const CheckpointReader reader(checkpoint);
+    for (const auto& [name, entries] : reader.entries())
+      for (const StoredEntry& entry : entries) reader.read(entry);
+    for (const auto& [name, matrix] : reader.matrices()) reader.read(matrix);
+    return "";
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+}
+
+NewestWhole newest_whole_checkpoint(const std::string& run_folder) {
+  NewestWhole found;
+  const std::vector<std::int64_t> steps = complete_checkpoints(run_folder);
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    const std::string checkpoint = checkpoint_path(run_folder, *step), why = why_not_whole(checkpoint);
+    if (why.empty()) {
+      found.checkpoint = checkpoint;
+      return found;
+    }
+    found.damaged.push_back(why);
+  }
+  if (found.damaged.empty()) return found;
+  std::string text = "no checkpoint in " + checkpoints_path(run_folder) + " is whole:";
+  for (const std::string& why : found.damaged) text += "\n" + why;
+  throw std::runtime_error(text + "\nremove them, or give --out another folder, to start from the beginning");
 }
 
 // A parameter from all shards.
