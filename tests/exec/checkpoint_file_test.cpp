@@ -143,6 +143,62 @@ TEST(CheckpointFile, ACutOrMissingFileIsNamed) {
   EXPECT_THAT([&] { CheckpointReader{missing}; }, ThrowsMessage<std::runtime_error>(HasSubstr("is no checkpoint")));
 }
 
+// An index with right checksums, as somebody may have written it.
+std::string with_index(const std::string& name, const std::string& line) {
+  const std::string folder = written(name), text = line + "\n";
+  write_durably(shard_path(folder, 3, "index"), text);
+  Manifest manifest = read_manifest(folder);
+  manifest.shards[3] = checksum_of(text);
+  write_durably(manifest_path(folder), to_text(manifest));
+  return folder;
+}
+
+TEST(CheckpointFile, NumbersOfAForeignIndexLeadNowhere) {
+  for (const char* line :
+       {"entry a float64 4 1 0 0 9000000000000000000 4 0 0 1 0 4", "entry a float64 4 1 0 -3 4 4 0 0 1 0 4",
+        "entry a float64 4 1 0 0 4 4 0 0 1 2 900", "entry a float64 4 1 0 0 4 4 0 0 1 0 4 across 0 7",
+        "entry a float64 -4 1 0 0 4 4 0 0 0", "entry a float64 4 1 7 0 4 4 0 0 1 0 4",
+        "matrix a float64 3000000000 3000000000 0 0", "matrix a float64 -1 2 0 0"})
+    EXPECT_THAT([&] { CheckpointReader{with_index("foreign", line)}; },
+                ThrowsMessage<std::runtime_error>(HasSubstr("holds a line that is no")))
+        << line;
+  // 12 TB that the file does not have are not asked for.
+  for (const char* line : {"entry a float64 4 1 0 0 500000000000 4 0 0 1 0 4",
+                           "entry a float64 4 1 0 0 4 4 18446744073709551000 0 1 0 4"}) {
+    const CheckpointReader reader(with_index("foreign", line));
+    EXPECT_THAT([&] { reader.read(reader.entries_of("a").front()); },
+                ThrowsMessage<std::runtime_error>(HasSubstr("shard-3.data ends before its last entry (a)")));
+  }
+}
+
+TEST(CheckpointFolder, TheNewestWholeOneIsFoundAndTheOthersAreNamed) {
+  const std::string run = temporary_folder().path("newest");
+  EXPECT_EQ(newest_whole_checkpoint(run).checkpoint, "");
+  std::filesystem::create_directories(checkpoints_path(run));
+  for (const std::int64_t step : {1, 2, 3}) std::filesystem::rename(written("one"), checkpoint_path(run, step));
+  EXPECT_EQ(newest_whole_checkpoint(run).checkpoint, checkpoint_path(run, 3));
+  flip(shard_path(checkpoint_path(run, 3), 3, "data"), 40);
+  std::filesystem::remove(shard_path(checkpoint_path(run, 2), 3, "index"));
+  const NewestWhole newest = newest_whole_checkpoint(run);
+  EXPECT_EQ(newest.checkpoint, checkpoint_path(run, 1));
+  EXPECT_THAT(newest.damaged, ElementsAre(AllOf(HasSubstr("step-00000003/shard-3.data is damaged")),
+                                          HasSubstr("step-00000002/shard-3.index cannot be read")));
+  std::filesystem::resize_file(manifest_path(checkpoint_path(run, 1)), 20);
+  EXPECT_THAT([&] { newest_whole_checkpoint(run); },
+              ThrowsMessage<std::runtime_error>(HasSubstr("no checkpoint in " + checkpoints_path(run) + " is whole")));
+}
+
+// Its checksum was one of samples.
+TEST(CheckpointFile, OfAManifestOfVersion4OnlyTheSizeOfTheDataCounts) {
+  const std::string folder = written("version4");
+  const std::string text =
+      "slipway-checkpoint 4\nstep 4\nsamples 32\nbatch 8\nseed 7\nsequence 16\ndata 1000 77 /data\nshard 3 5\n";
+  write_durably(manifest_path(folder), text + "checksum " + std::to_string(checksum_of(text)) + '\n');
+  const Manifest manifest = read_manifest(folder);
+  EXPECT_TRUE(manifest.data.is_same({1000, 78, ""}));
+  EXPECT_FALSE(manifest.data.is_same({1001, 78, ""}));
+}
+
 TEST(CheckpointFolder, OnlyCompleteOnesCountAndTheLatestIsFound) {
   const std::string run = temporary_folder().path("run");
   EXPECT_THAT([&] { resolve_checkpoint("latest", run); },
