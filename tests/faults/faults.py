@@ -22,7 +22,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import kinds
-from runs import EVERY, STEPS, Training
+from runs import EVERY, STEPS, NotStarted, Training
 
 IN_NAMESPACE = "SLIPWAY_FAULTS_NAMESPACE"
 SHORT = ["killed (SIGKILL)", "stopped (SIGSTOP)", "launcher killed", "disk full", "checkpoint altered", "strangers"]
@@ -63,7 +63,7 @@ class Faults:
             self.made += 1
             current = Training(self.build, self.work, f"{self.made:03d}", ranks, local)
             if small:
-                kinds.mounted("-t", "tmpfs", "-o", f"size={8 * ranks}m", "none", str(current.folder))
+                kinds.mounted("-t", "tmpfs", "-o", f"size={40 if ranks == 2 else 60}m", "none", str(current.folder))
             self.trainings[key] = current
         return current
 
@@ -100,7 +100,11 @@ class Faults:
     def disturb(self, kind, row, training):
         had = training.checkpoints()
         start = training.start()
-        injected = kinds.RUNNING[kind](start, self.chance, max(2.0, 0.8 * self.latest_s[training.ranks]))
+        try:
+            injected = kinds.RUNNING[kind](start, self.chance, max(2.0, 0.8 * self.latest_s[training.ranks]))
+        except NotStarted as why:
+            self.violation(start, kind, f"nothing was started: {why}")
+            return
         began = time.monotonic()
         try:
             self.judge(kind, row, training, start, injected, began)
@@ -125,8 +129,8 @@ class Faults:
             self.violation(start, injected.what, f"something runs after {injected.limit_s + 10:.0f} s")
             return
         seconds = time.monotonic() - began
-        if all(process.returncode == 0 for process in start.processes):  # it was complete before the fault
-            row.went_on += 1
+        if STEPS in start.steps_printed():  # it was complete before the fault, which counts as none
+            row.count -= 1
             return
         row.seconds.append(seconds)
         if seconds > injected.limit_s:
@@ -214,14 +218,16 @@ class Faults:
 
     def run(self, chosen, count):
         begin = time.monotonic()
-        for number in range(count):
+        number = 0
+        while sum(row.count for row in self.rows.values()) < count and number < 2 * count:
             kind = chosen[number % len(chosen)]
             turn = number // len(chosen)
             ranks = 2 if self.short else (2, 4)[turn % 2]
             local = kind in kinds.NEEDS_LAUNCHER or (number % 2 if self.short else turn // 2 % 2) == 0
             at = time.monotonic()
             self.one(kind, ranks, local)
-            print(f"{number + 1}/{count}  {kind}, {ranks} ranks, {'execute' if local else 'restarted'}: "
+            number += 1
+            print(f"{sum(row.count for row in self.rows.values())}/{count}  {kind}, {ranks} ranks, {'execute' if local else 'restarted'}: "
                   f"{time.monotonic() - at:.1f} s", flush=True)
         for key in list(self.trainings):
             self.complete(key)

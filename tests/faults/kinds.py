@@ -1,20 +1,17 @@
 """The kinds of faults. Each function injects one into a running start, at a random moment, and returns what must follow.
 
-`At` chooses the moments: some in the first second, while the ranks load their libraries and meet, the others during steps.
+A third of the moments lie in the first second, while the ranks load their libraries and meet, the others during steps.
 """
 import errno
 import os
-import random
-import re
 import resource
 import signal
 import socket
 import subprocess
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from runs import EVERY, HEARTBEAT_S, listening_ports, text_of
+from runs import HEARTBEAT_S, listening_ports, text_of
 
 
 @dataclass
@@ -27,6 +24,14 @@ class Injected:
     must_go_on: bool = False       # or has to
     limit_s: float = 10            # until everything has ended
     undo: list = field(default_factory=list)  # called when everything has ended
+
+
+def send(pid, number):
+    """A rank that has ended hears nothing: then the training was complete before the fault."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
 
 
 def wait_for_moment(start, chance, latest_s):
@@ -43,7 +48,7 @@ def killed(number):
         pids = start.rank_pids()
         moment = wait_for_moment(start, chance, latest_s)
         rank = chance.randrange(len(pids))
-        os.kill(pids[rank], number)
+        send(pids[rank], number)
         return Injected(f"{signal.Signals(number).name} to rank {rank} after {moment:.2f} s", culprit=rank)
     return inject
 
@@ -52,7 +57,7 @@ def stopped(start, chance, latest_s):
     pids = start.rank_pids()
     moment = wait_for_moment(start, chance, latest_s)
     rank = chance.randrange(len(pids))
-    os.kill(pids[rank], signal.SIGSTOP)
+    send(pids[rank], signal.SIGSTOP)
     # The heartbeat's time, or what a rank waits for others at the start; then the launcher's or agent's patience.
     return Injected(f"SIGSTOP to rank {rank} after {moment:.2f} s", culprit=rank,
                     limit_s=max(HEARTBEAT_S, 0 if start.training.local else 8) + 10)
@@ -65,9 +70,9 @@ def slow(start, chance, latest_s):
     rank = chance.randrange(len(pids))
     until = time.monotonic() + 3
     while time.monotonic() < until and not start.is_over():
-        os.kill(pids[rank], signal.SIGSTOP)
+        send(pids[rank], signal.SIGSTOP)
         time.sleep(0.09)
-        os.kill(pids[rank], signal.SIGCONT)
+        send(pids[rank], signal.SIGCONT)
         time.sleep(0.01)
     return Injected(f"rank {rank} slow after {moment:.2f} s", must_go_on=True)
 
@@ -76,9 +81,10 @@ def out_of_memory(start, chance, latest_s):
     pids = start.rank_pids()
     moment = wait_for_moment(start, chance, latest_s)
     rank = chance.randrange(len(pids))
-    pages = int(text_of(f"/proc/{pids[rank]}/statm").split()[0])
+    pages = int((text_of(f"/proc/{pids[rank]}/statm") or "0").split()[0])
     limit = int(pages * resource.getpagesize() * chance.uniform(0.5, 1.02))
-    resource.prlimit(pids[rank], resource.RLIMIT_AS, (limit, limit))
+    if pages > 0:
+        resource.prlimit(pids[rank], resource.RLIMIT_AS, (limit, limit))
     return Injected(f"rank {rank} may have {limit >> 20} MiB after {moment:.2f} s", culprit=rank, may_go_on=True)
 
 
@@ -125,6 +131,8 @@ def disk_full(start, chance, latest_s):
 def read_only(start, chance, latest_s):
     """From now on no checkpoint can be written: a file system that is only read lies over their folder."""
     start.rank_pids()
+    if not start.training.local:  # rank 0 of these looks for checkpoints itself, and must not be blinded
+        start.wait_for_step(1, 60)
     moment = wait_for_moment(start, chance, latest_s)
     folder = start.training.folder / "checkpoints"
     folder.mkdir(exist_ok=True)

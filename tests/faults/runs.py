@@ -4,6 +4,7 @@ Local: `slipway execute` starts the ranks. Restarted: this module plays torchrun
 every rank with torchrun's variables and counts the restarts. Either way the command has --resume if-any.
 """
 import os
+import random
 import re
 import signal
 import socket
@@ -30,9 +31,15 @@ def text_of(path):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below those that the kernel hands out by itself, as scenarios/execute/launch.h says."""
+    while True:
+        port = random.randrange(10000, 32768)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
 
 
 def is_alive(pid):
@@ -77,6 +84,10 @@ def listening_ports(pid):
             if words[3] == "0A" and words[9] in inodes:
                 ports.add(int(words[1].rsplit(":", 1)[1], 16))
     return sorted(ports)
+
+
+class NotStarted(Exception):
+    """The ranks were not started; its text is what was printed."""
 
 
 class Training:
@@ -156,7 +167,7 @@ class Start:
             return subprocess.Popen(words, env=variables, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
 
     def rank_pids(self, limit_s=60):
-        """Waits until all ranks were started. Fewer where the start ended before."""
+        """Waits until all ranks were started."""
         if not self.training.local:
             return [process.pid for process in self.processes]
         until = time.monotonic() + limit_s
@@ -165,7 +176,7 @@ class Start:
             if len(pids) >= self.training.ranks:
                 return pids[:self.training.ranks]
             time.sleep(0.002)
-        return []
+        raise NotStarted(self.errors() or self.output())
 
     def output(self):
         return "".join(text_of(path) for path in sorted(self.log.parent.glob(self.log.name + ".*.out")))
