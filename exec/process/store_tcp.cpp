@@ -295,9 +295,9 @@ std::string fingerprint(const std::string& token, const std::string& use) {
 std::string other_token(const RankEnvironment& at, const std::string& of_run) {
   const std::string run = "the run at " + at.store_host + ":" + std::to_string(at.store_port);
   const std::string none = fingerprint("", "");
-  const std::string what = of_run == none        ? "SLIPWAY_TOKEN is set here, but " + run + " has no token"
-                           : at.token.empty()    ? "SLIPWAY_TOKEN is not set here, but " + run + " has a token"
-                                                 : "SLIPWAY_TOKEN is not that of " + run;
+  const std::string what = of_run == none     ? "SLIPWAY_TOKEN is set here, but " + run + " has no token"
+                           : at.token.empty() ? "SLIPWAY_TOKEN is not set here, but " + run + " has a token"
+                                              : "SLIPWAY_TOKEN is not that of " + run;
   return what + "; give all ranks of a run the same one, and each run a MASTER_PORT of its own";
 }
 

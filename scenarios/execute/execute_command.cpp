@@ -115,8 +115,7 @@ int merge_only(const ExecuteRequest& request) {
   write_bundle(bundle, bundle_of(request.prepared, request.larger));
   left << std::ifstream(of_run).rdbuf();
   if (left.str() != bundle.str())
-    throw UsageError(of_run +
-                     " is of another scenario, whose training is complete but has no trace; give the " +
+    throw UsageError(of_run + " is of another scenario, whose training is complete but has no trace; give the " +
                      "scenario and each --set as they were, or --out another folder");
   return merge_and_report(request);
 }

@@ -77,7 +77,9 @@ CommandOptions execute_options() {
       .value("out", "DIR", "folder of the run (default: <scenario>.run here)")
       .value("trace", "FILE", "write the trace there instead of DIR/trace.json")
       .value("report", "FILE", report_meaning)
-      .value("resume", "WHAT", "resume from a checkpoint: latest (of --out), if-any (the same, or start), a run's folder, or a checkpoint's")
+      .value(
+          "resume", "WHAT",
+          "resume from a checkpoint: latest (of --out), if-any (the same, or start), a run's folder, or a checkpoint's")
       .value("weights", "DIR", "start from Hugging Face safetensors: config.json and model.safetensors, or shards")
       .value("save-weights", "DIR", "write the weights after the last step there, in the same form")
       .flag("confirm", "simulate first, and print the prediction's error per kind of task at the end")

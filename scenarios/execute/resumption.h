@@ -11,12 +11,12 @@
 namespace slipway::scenarios {
 
 struct Resumption {
-  std::string checkpoint;    // its folder; empty: from the beginning
-  int done = 0;              // steps
-  std::int64_t samples = 0;  // sequences of those steps
-  std::int64_t batch = 0;    // sequences of its next step; 0: unknown
-  bool is_here = false;      // in the run's own folder, where the run then goes on
-  bool is_complete = false;  // with if-any: no step is left to do
+  std::string checkpoint;               // its folder; empty: from the beginning
+  int done = 0;                         // steps
+  std::int64_t samples = 0;             // sequences of those steps
+  std::int64_t batch = 0;               // sequences of its next step; 0: unknown
+  bool is_here = false;                 // in the run's own folder, where the run then goes on
+  bool is_complete = false;             // with if-any: no step is left to do
   std::vector<std::string> notes = {};  // newer checkpoints that are not whole
 };
 

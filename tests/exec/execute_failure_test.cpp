@@ -275,9 +275,9 @@ TEST(Start, ASecondRunOnThePortOfAnotherIsRefusedAndDoesNotDisturbIt) {
 TEST(Start, ARankWithAnotherTokenIsRefusedAndMissingToTheOthers) {
   const std::string folder = temporary_folder().path("token");
   words_for(folder, endless_bundle(2, 1));
-  const std::string command = "[ $RANK = 1 ] && SLIPWAY_TOKEN=other || SLIPWAY_TOKEN=mine; export SLIPWAY_TOKEN; exec " +
-                              std::string(SLIPWAY_RANK_PROGRAM) + " " + folder + "/run.slip --connect-timeout 8 --out " +
-                              folder;
+  const std::string command =
+      "[ $RANK = 1 ] && SLIPWAY_TOKEN=other || SLIPWAY_TOKEN=mine; export SLIPWAY_TOKEN; exec " +
+      std::string(SLIPWAY_RANK_PROGRAM) + " " + folder + "/run.slip --connect-timeout 8 --out " + folder;
   RankProcesses ranks("/bin/sh", {"-c", command}, 2, folder);
   const std::vector<Ended> ended = ranks.wait(starting_s);
   for (const Ended& rank : ended) EXPECT_EQ(rank.status, 1);

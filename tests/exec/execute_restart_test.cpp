@@ -52,11 +52,13 @@ TEST(RestartedRanks, GoOnFromTheNewestCheckpointToTheLossesOfAnUndisturbedRunToT
     EXPECT_EQ(ended[0].status, 1);
     EXPECT_THAT(ended[0].errors, HasSubstr("rank 1 failed: killed by signal 9"));
   }
-  for (const Ended& rank : started(folder, agent.store_port, 3).wait(starting_s)) ASSERT_EQ(rank.status, 0) << rank.errors;
+  for (const Ended& rank : started(folder, agent.store_port, 3).wait(starting_s))
+    ASSERT_EQ(rank.status, 0) << rank.errors;
   EXPECT_EQ(text_of_file(losses_path(folder)), text_of_file(losses_path(whole)));
   EXPECT_THAT(text_of_file(folder + "/log-0.out"), HasSubstr("resumes from "));
   const std::string records = text_of_file(records_path(folder, 1));
-  for (const Ended& rank : started(folder, agent.store_port, 4).wait(starting_s)) EXPECT_EQ(rank.status, 0) << rank.errors;
+  for (const Ended& rank : started(folder, agent.store_port, 4).wait(starting_s))
+    EXPECT_EQ(rank.status, 0) << rank.errors;
   EXPECT_THAT(text_of_file(folder + "/log-0.out"), HasSubstr("its 400 steps are done"));
   EXPECT_EQ(text_of_file(records_path(folder, 1)), records) << "a complete training is left alone";
 }

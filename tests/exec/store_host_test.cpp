@@ -165,9 +165,9 @@ TEST(StoreHost, ARankWithAnotherTokenIsRefusedWithTheRemedy) {
   };
   const std::string place = "the run at 127.0.0.1:" + std::to_string(host.port());
   EXPECT_NO_THROW(joins_with("of this run")());
-  EXPECT_THAT(joins_with("of another"), testing::ThrowsMessage<std::runtime_error>(
-                                            AllOf(HasSubstr("SLIPWAY_TOKEN is not that of " + place),
-                                                  HasSubstr("give all ranks of a run the same one"))));
+  EXPECT_THAT(joins_with("of another"),
+              testing::ThrowsMessage<std::runtime_error>(AllOf(HasSubstr("SLIPWAY_TOKEN is not that of " + place),
+                                                               HasSubstr("give all ranks of a run the same one"))));
   EXPECT_THAT(joins_with(""), testing::ThrowsMessage<std::runtime_error>(
                                   HasSubstr("SLIPWAY_TOKEN is not set here, but " + place + " has a token")));
   const StoreHost without(rank_of_two(0, 0), 10);

@@ -83,11 +83,11 @@ TEST(ResumeIfAny, WhereNoCheckpointIsWholeItRefusesAndChangesNothing) {
 // `torchrun --max-restarts 2 slipway execute ...`, as its agent starts the ranks. Rank 1 is killed in every start but the
 // last, at the given step.
 std::vector<Ended> restarted(const std::string& folder, const std::string& every, const std::vector<int>& killed_at) {
-  const std::vector<std::string> words{"execute",   SLIPWAY_SOURCE_DIR "/scenarios/examples/tiny-llama-cpu.yaml",
-                                       "--set",     "run.steps=" + std::to_string(all_steps),
-                                       "--set",     "run.checkpoint_steps=" + every,
-                                       "--out",     folder,
-                                       "--resume",  "if-any"};
+  const std::vector<std::string> words{"execute",  SLIPWAY_SOURCE_DIR "/scenarios/examples/tiny-llama-cpu.yaml",
+                                       "--set",    "run.steps=" + std::to_string(all_steps),
+                                       "--set",    "run.checkpoint_steps=" + every,
+                                       "--out",    folder,
+                                       "--resume", "if-any"};
   const std::string logs = fresh("if-any-joined-logs");
   std::vector<Ended> ended;
   for (std::size_t restart = 0; restart <= killed_at.size(); ++restart) {
