@@ -333,7 +333,8 @@ StoreHost::StoreHost(const RankEnvironment& at, double seconds) : state_(std::ma
   constexpr double answering_share = 0.5;  // share of the time for its host to come
   state_->host = at.store_host;
   state_->port = at.store_port;
-  state_->prefix = at.store_prefix + (at.token.empty() ? "" : "/" + fingerprint(at.token, "keys"));
+  state_->prefix = at.store_prefix;
+  if (!at.token.empty()) state_->prefix.append("/").append(fingerprint(at.token, "keys"));
   state_->seconds = seconds;
   try {
     if (at.hosts_store()) {

@@ -131,8 +131,7 @@ def disk_full(start, chance, latest_s):
 def read_only(start, chance, latest_s):
     """From now on no checkpoint can be written: a file system that is only read lies over their folder."""
     start.rank_pids()
-    if not start.training.local:  # rank 0 of these looks for checkpoints itself, and must not be blinded
-        start.wait_for_step(1, 60)
+    start.wait_for_step(1, 60)  # rank 0 would not find the checkpoint that it goes on from
     moment = wait_for_moment(start, chance, latest_s)
     folder = start.training.folder / "checkpoints"
     folder.mkdir(exist_ok=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
 SCENARIO = SOURCE / "scenarios/examples/tiny-llama-cpu.yaml"
-STEPS, EVERY, HEARTBEAT_S = 400, 4, 3
+STEPS, EVERY, HEARTBEAT_S = 60, 3, 3
 
 
 def settings(ranks):
