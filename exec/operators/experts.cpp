@@ -88,17 +88,25 @@ struct Choice {
   at::Tensor weights, expert;  // [tokens, k]; weights have a gradient
 };
 
-// In float32 at least.
-Choice choose_experts(const at::Tensor& logits, const Block& block, const at::Tensor& bias) {
+// The experts [tokens, k] of tokens [s', samples] that take turns.
+at::Tensor experts_in_turn(const at::Tensor& logits, std::int64_t k, std::int64_t samples) {
+  const auto index = logits.options().dtype(at::kLong);
+  const at::Tensor position = at::arange(logits.size(0), index).floor_divide(samples);
+  return (position.unsqueeze(1) * k + at::arange(k, index)).remainder(logits.size(1));
+}
+
+// In float32 at least. `turn` [tokens, k]: the experts, where the router does not choose them.
+Choice choose_experts(const at::Tensor& logits, const Block& block, const at::Tensor& bias, const at::Tensor& turn) {
   const std::int64_t k = block.experts_per_token;
   const bool softmax = block.scores == RouterScores::softmax;
-  if (softmax && block.normalises_scores && block.groups_per_token == block.expert_groups && !bias.defined()) {
+  if (!turn.defined() && softmax && block.normalises_scores && block.groups_per_token == block.expert_groups && !bias.defined()) {
     const auto [best, expert] = at::topk(logits, k, -1);  // softmax keeps the order, and its sum cancels
     return {at::softmax(best, -1), expert};
   }
   const at::Tensor scores = softmax ? at::softmax(logits, -1) : at::sigmoid(logits);
   const at::Tensor ranked = bias.defined() ? scores.detach() + bias.to(scores.scalar_type()) : scores.detach();
-  const at::Tensor expert = std::get<1>(at::topk(within_groups(ranked, block), k, -1));
+  const at::Tensor expert =
+      turn.defined() ? turn : std::get<1>(at::topk(within_groups(ranked, block), k, -1));
   const at::Tensor chosen = scores.gather(1, expert);
   return {block.normalises_scores ? chosen / chosen.sum(-1, true) : chosen, expert};
 }
@@ -130,11 +138,14 @@ at::Tensor shares_of(const at::Tensor& logits, const Block& block) {
 }  // namespace
 
 ExpertRows rows_for_experts(const at::Tensor& logits, const Block& block, const Routing& routing,
-                            const at::Tensor& bias) {
+                            const at::Tensor& bias, std::int64_t samples) {
   const at::Tensor wide = logits.element_size() < 4 ? logits.to(at::kFloat) : logits;
-  auto [weights, expert] = choose_experts(wide, block, bias);
+  const at::Tensor turn =
+      routing.forced ? experts_in_turn(logits, block.experts_per_token, samples) : at::Tensor();
+  auto [weights, expert] = choose_experts(wide, block, bias, turn);
   if (block.score_scale != 1) weights = weights * block.score_scale;
   ExpertRows rows;
+  rows.samples = samples;
   rows.weights = weights.to(logits.scalar_type());
   if (routing.balancing_loss > 0) {
     rows.scores = shares_of(wide, block).to(logits.scalar_type());
@@ -234,8 +245,8 @@ void run_route(OperatorContext& c) {
   const at::Tensor logits =
       linear(branch, parameter_named(c.parameters, "mlp.router.weight"), nullptr, c.region.weight_gradients);
   const ShardedParameter* const bias = find_parameter(c.parameters, "mlp.router.bias");
-  c.rows = rows_for_experts(logits.flatten(0, 1), c.block, c.routing, bias ? bias->weight : at::Tensor());
-  c.rows.samples = branch.size(1);
+  c.rows = rows_for_experts(logits.flatten(0, 1), c.block, c.routing, bias ? bias->weight : at::Tensor(),
+                            branch.size(1));
   branch = to_experts(branch.flatten(0, 1), c.rows);
   at::Tensor gates = std::exchange(c.rows.weights, at::Tensor());
   if (bias) {

@@ -41,9 +41,9 @@ struct ExpertRows {
 };
 
 // Chooses experts by the router's logits [tokens, E] and the block's rules (models/model/model.h), and sorts the rows.
-// `bias` [E], of the block's router, or undefined.
+// `bias` [E], of the block's router, or undefined. `samples`: of the tokens, which come as [s', samples].
 ExpertRows rows_for_experts(const at::Tensor& logits, const Block& block, const Routing& routing = {},
-                            const at::Tensor& bias = {});
+                            const at::Tensor& bias = {}, std::int64_t samples = 1);
 // Sorts them by expert.
 void sort_arrived(ArrivedRows& arrived, at::Device device);
 // x [tokens, h] → [rows, h].

@@ -68,6 +68,26 @@ bool is_kfac_work(const Work& work) {
          (work.kind == WorkKind::bubble_work && !is_evaluation(work) && !sends_evaluated(work));
 }
 
+// Turns go by a token's place in its sequence. So a rank's part of the sequence must hold whole rounds of turns, or it
+// would begin another one than a single rank.
+void refuse_uneven_turns(const Step& step, std::vector<Refusal>& refusals) {
+  const Layout& layout = step.layout;
+  const std::int64_t parts = std::int64_t{step.slices} * (layout.context > 1 ? 2 * layout.context : 1) *
+                             (layout.sequence_parallel ? layout.tensor : 1);
+  for (const BlockRun& run : step.model->runs) {
+    const Block& block = run.block;
+    if (block.experts == 0 || step.model->sequence % parts != 0) continue;
+    const std::int64_t tokens = step.model->sequence / parts;
+    if (tokens * block.experts_per_token % block.experts == 0) continue;
+    refusals.push_back({"run.forced_routing",
+                        "a rank has parts of " + std::to_string(tokens) + " tokens, so " +
+                            std::to_string(tokens * block.experts_per_token) + " rows for " +
+                            std::to_string(block.experts) + " experts to take in turn",
+                        "false", "choose a sequence and degrees by which experts take equally many, or leave it out"});
+    return;
+  }
+}
+
 }  // namespace
 
 std::vector<Refusal> not_executable(const Step& step, const Run& run, bool batch_grows) {
@@ -120,6 +140,7 @@ std::vector<Refusal> not_executable(const Step& step, const Run& run, bool batch
   if (step.routing.skew > 0)
     refusals.push_back({"run.routing_skew", "the executor routes tokens as the router says", "0",
                         "leave it out; it is for predictions"});
+  if (step.routing.forced) refuse_uneven_turns(step, refusals);
   if (run.data.empty())
     refusals.push_back({"run.data", "it is not set", "",
                         "name a text file or Megatron token files to train on, for example with --set run.data=FILE"});

@@ -56,13 +56,14 @@ PriorFit fit_without(const KernelTable& table, const std::vector<int>& part, int
 }
 
 KernelError error_of(const KernelTable& table, const std::vector<double>& predicted) {
-  std::vector<double> errors;
+  std::vector<double> errors, ratios;
   double sum = 0;
   for (std::size_t i = 0; i < predicted.size(); ++i) {
-    errors.push_back(std::abs(predicted[i] / table.rows[i].seconds - 1));
+    ratios.push_back(predicted[i] / table.rows[i].seconds);
+    errors.push_back(std::abs(ratios.back() - 1));
     sum += errors.back();
   }
-  return {sum / static_cast<double>(errors.size()), median(errors)};
+  return {sum / static_cast<double>(errors.size()), median(errors), median(ratios)};
 }
 
 }  // namespace
@@ -80,6 +81,12 @@ double seconds_of(const KernelTable& table, const KernelValues& values, const Me
   }
 }
 
+KernelError error_of(const KernelTable& table, const KernelValues& values) {
+  std::vector<double> predicted;
+  for (const MeasuredKernel& row : table.rows) predicted.push_back(seconds_of(table, values, row));
+  return error_of(table, predicted);
+}
+
 KernelFit fit_kernel(const KernelTable& table) {
   if (table.rows.size() < (table.around ? 1 : least_shapes))
     throw std::invalid_argument(std::to_string(table.rows.size()) +
@@ -94,9 +101,7 @@ KernelFit fit_kernel(const KernelTable& table) {
   fit.values = values_of(table, all.values);
   const auto constants = constants_of(table.kind);
   for (std::size_t i = 0; i < constants.size(); ++i) fit.spread[i] = all.remaining_spread[i] * constants[i].spread;
-  std::vector<double> in_sample;
-  for (const MeasuredKernel& row : table.rows) in_sample.push_back(seconds_of(table, fit.values, row));
-  fit.in_sample = error_of(table, in_sample);
+  fit.in_sample = error_of(table, fit.values);
   fit.predicted_s.resize(table.rows.size());
   for (int fold = 0; fold < folds; ++fold) {
     const KernelValues values = values_of(table, fit_without(table, part, fold).values);

@@ -32,6 +32,7 @@ struct KernelTable {
 
 struct KernelError {
   double mean = 0, median = 0;  // of |predicted / measured − 1|
+  double ratio = 1;             // median of predicted / measured
 };
 
 struct KernelFit {
@@ -42,6 +43,8 @@ struct KernelFit {
 };
 
 double seconds_of(const KernelTable& table, const KernelValues& values, const MeasuredKernel& row);
+// How far these constants, fitted to other measurements or to none, are off. The table has a row.
+KernelError error_of(const KernelTable& table, const KernelValues& values);
 
 // Fewer shapes do not tell the constants of an unknown kernel apart. Those of a kernel that is known (`around`) they move
 // as far as they say something.

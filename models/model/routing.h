@@ -30,6 +30,10 @@ struct Routing {
   // An expert takes at most this share of k·tokens / E rows of the tokens that one rank routes together; further ones
   // are dropped, the last tokens first (Fedus et al. 2022, section 2.2). 0: takes all.
   double capacity = 0;
+  // Tokens take turns among the experts, whatever the router says, as in most published measurements (Megatron-Core's
+  // --moe-router-force-load-balancing): the token at position t of its sequence goes through t·k, ..., t·k + k − 1, each
+  // modulo E. The router still weighs them.
+  bool forced = false;
   bool operator==(const Routing&) const = default;
 };
 

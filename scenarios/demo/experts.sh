@@ -1,7 +1,8 @@
 #!/bin/sh
 # Layers of experts beside dense ones, on two and on four ranks of this machine: predicted with the demo's profile (`make
 # demo` first), executed in rounds, compared. Writes to demo/ of the build folder only (BUILD, build/ if it is not set).
-# The first two tables have dense models, the last two models with experts; each ends with its median error.
+# The first two tables have dense models, the last two models with experts; each ends with its median error. Tokens take
+# turns among the experts, as they are priced: an untrained router sends all tokens of some layers to one rank.
 set -eu
 cd "$(dirname "$0")/../.."
 build=${BUILD:-build}
@@ -22,7 +23,7 @@ compare() {
     --set layout.pipeline="$ranks" --set run.steps=4 --rounds "$rounds" --out "$out/confirm-$name-$ranks" \
     --baseline "pipeline $ranks:" "$@"
 }
-experts="model.ffn=256 model.experts=8 model.experts_per_token=2"
+experts="model.ffn=256 model.experts=8 model.experts_per_token=2 run.forced_routing=true"
 
 compare dense 2 \
   --case "tensor 2: layout.pipeline=1 layout.tensor=2 layout.sequence_parallel=true" \

@@ -23,7 +23,6 @@ constexpr std::string_view usual = "it is what is priced anyway";
 constexpr std::string_view host = "it keeps the host from pauses, which are not priced";
 constexpr std::string_view running = "it is about running, not about a step";
 constexpr std::string_view priced_alltoall = "dispatch and combine are priced as all-to-alls of all ranks";
-constexpr std::string_view balanced = "tokens are taken to reach all experts alike";
 
 std::string exchange_of(const std::string& value) {
   return value == "p2p" ? "ring" : value == "all_gather" ? "all-gather" : value;
@@ -170,7 +169,7 @@ const Row rows[] = {
             "tokens are taken to reach all groups of experts alike"),
     or_near(key("moe-router-group-topk", "model.groups_per_token"),
             "tokens are taken to reach all groups of experts alike"),
-    none("moe-router-force-load-balancing", balanced),
+    part("moe-router-force-load-balancing", "run.forced_routing"),
     or_near(key("moe-expert-capacity-factor", "run.expert_capacity"), "no token is dropped"),
     near("moe-pad-expert-input-to-capacity", "experts' inputs are not padded"),
     near("moe-expert-rank-capacity-factor", "buffers of experts are as large as their tokens need"),
@@ -654,6 +653,8 @@ void compose_balance(Import& import) {
 void compose_router(Import& import) {
   if (import.given("num-experts")) {
     compose_scores(import);
+    constexpr const char* forced = "moe-router-force-load-balancing";
+    if (import.given(forced)) import.set("run.forced_routing", "true", forced);
     return compose_balance(import);
   }
   for (const Row& row : megatron_rows())

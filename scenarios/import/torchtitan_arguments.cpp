@@ -154,7 +154,7 @@ const Row rows[] = {
     none("comm.trace_buf_size", running),
     none("debug.seed", numbers),
     none("debug.deterministic", running),
-    none("debug.moe_force_load_balance", "tokens are taken to reach all experts alike"),
+    part("debug.moe_force_load_balance", "run.forced_routing"),
 };
 
 void compose_model(Import& import) {
@@ -328,6 +328,8 @@ void compose_torchtitan(Import& import) {
     import.set("layout.expert_tensor", import.text("parallelism.expert_tensor_parallel_degree", "1"),
                "parallelism.expert_tensor_parallel_degree");
   compose_data(import);
+  if (is_true(import, "debug.moe_force_load_balance", false))
+    import.set("run.forced_routing", "true", "debug.moe_force_load_balance");
   compose_pipeline(import);
   import.set("schedule.name", "1f1b", "parallelism.pipeline_parallel_schedule");
   compose_batch(import);

@@ -11,6 +11,7 @@
 // exponent A; the GPU with most rows). Guarded by tests/scenarios/kernels_command_test.cpp.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct KernelRows {
   std::string gpu;
   KernelKey key;      // what it is a kernel of
   KernelTable table;  // rows that count: a collective's from 1 MiB on, because smaller ones are latency
+  // What the profile of this GPU has; nothing where it has no such kernel.
+  std::optional<KernelValues> built_in = std::nullopt;
 };
 
 // Sorted by GPU and kernel. Throws UsageError with file, line and column, or the reason why the file cannot be read.

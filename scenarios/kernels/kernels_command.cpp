@@ -15,8 +15,8 @@ namespace {
 CommandOptions declared_options() {
   CommandOptions options(
       "kernels FILE... [options]",
-      "Fits the constants of GEMMs, attention, experts and NCCL collectives to measured times. Prints each constant\n"
-      "and the error of shapes that its fit did not see.",
+      "Fits the constants of GEMMs, attention, experts and NCCL collectives to measured times. Prints each constant,\n"
+      "the error of shapes that its fit did not see, and how far the built-in profile of the GPU is off.",
       "slipway kernels scenarios/studies/kernels/gemm.csv");
   options.positional("measured kernels (CSV)", 1, 100)
       .value("csv", "FILE", "write each shape with its measured and its predicted time")
@@ -60,7 +60,11 @@ int kernels_command(const std::vector<std::string>& args, std::ostream& out, std
     for (const FittedKernel& kernel : kernels) shapes += kernel.measured.table.rows.size();
     constexpr std::size_t rounds = 100;  // in which a fit prices each shape, about
     each_in_parallel(kernels.size(), rounds * shapes,
-                     [&](std::size_t i) { kernels[i].fit = fit_kernel(kernels[i].measured.table); });
+                     [&](std::size_t i) {
+                       const KernelRows& measured = kernels[i].measured;
+                       kernels[i].fit = fit_kernel(measured.table);
+                       if (measured.built_in) kernels[i].built_in = error_of(measured.table, *measured.built_in);
+                     });
   }
   if (const auto profile = options.text("profile")) {
     OutputFile file(*profile);

@@ -13,6 +13,7 @@ namespace slipway::scenarios {
 struct FittedKernel {
   KernelRows measured;
   KernelFit fit;
+  std::optional<KernelError> built_in = std::nullopt;  // how far the profile of this GPU is off
 };
 
 std::string kernels_text(const std::vector<FittedKernel>& kernels);

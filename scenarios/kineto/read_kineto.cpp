@@ -129,8 +129,8 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool take(const Scalar& value) {
-    constexpr double most = 1e18;  // of what becomes an integer
-    if (!value.is_text && !(std::abs(value.number) <= most)) return is_odd("a number above 1e18");
+    constexpr double most = 9.2e18;  // of what becomes an integer; baseTimeNanoseconds is 1.8e18
+    if (!value.is_text && !(std::abs(value.number) <= most)) return is_odd("a number above 9.2e18");
     const bool counts = (depth_ == 3 && key_ == "dur") || (depth_ >= 6 && is_of_shapes());
     if (counts && number_of(value) < 0) return is_odd("a duration or a shape below 0");
     if (section_ == "traceEvents") {

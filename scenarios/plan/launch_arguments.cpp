@@ -172,8 +172,9 @@ void megatron_experts(const Step& step, const Block& block, LaunchArguments& lau
     list.push_back("--moe-expert-capacity-factor " + text(routing.capacity));
     list.emplace_back("--moe-token-drop-policy position");
   }
+  if (routing.forced) list.emplace_back("--moe-router-force-load-balancing");
   list.emplace_back("--moe-grouped-gemm");
-  if (routing.balancing_loss > 0 || step.optimizer.router_bias_speed > 0) return;
+  if (routing.forced || routing.balancing_loss > 0 || step.optimizer.router_bias_speed > 0) return;
   launch.to_add.emplace_back(
       "--moe-router-load-balancing-type and --moe-aux-loss-coeff, if the experts shall be balanced: the prediction "
       "takes them to be");

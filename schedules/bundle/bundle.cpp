@@ -69,7 +69,7 @@ constexpr auto last_value<bool> = true;
 namespace {
 
 constexpr std::string_view magic = "slipway-bundle";
-constexpr int version = 20;
+constexpr int version = 21;
 
 void fields(auto& a, Is<BlockRun> auto& run) {
   auto& b = run.block;
@@ -130,7 +130,7 @@ void fields(auto& a, Is<Step> auto& s) {
   a(s.schedule, s.slices, s.group, s.micro_batch, s.global_batch, s.dtype, s.gradient_dtype, s.recompute, s.kernels,
     s.clip_norm, s.worker_norms, s.fill, s.evaluation_micro_batches, s.overlap_grad_reduce, s.overlap_param_gather,
     s.overlap_tensor, s.routing.skew, s.routing.seed, s.routing.balancing_loss, s.routing.balancing_sequences,
-    s.routing.capacity, s.blocking_transfers, s.delay_weight_grads, s.narrow, s.narrow_habits.one_copy,
+    s.routing.capacity, s.routing.forced, s.blocking_transfers, s.delay_weight_grads, s.narrow, s.narrow_habits.one_copy,
     s.narrow_habits.casts_each_pass, s.narrow_habits.gathers_inputs, s.narrow_habits.gathers_weights,
     s.narrow_habits.dispatches, s.levers.recomputed.bits, s.levers.graphs.bits, s.levers.offloaded.bits,
     s.levers.offloaded_layers, s.levers.lora.rank, s.levers.lora.modules.bits);

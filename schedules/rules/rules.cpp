@@ -449,6 +449,18 @@ void balance_needs_experts(const Step& step, Findings& found) {
   refuse("run.router_bias_speed", step.optimizer.router_bias_speed);
 }
 
+void forced_routing_is_even(const Step& step, Findings& found) {
+  if (!step.routing.forced) return;
+  if (!has_experts(step.model))
+    return found.refuse("run.forced_routing", [] {
+      return Text{"the model has no experts", "false", "leave it out, or choose a model with experts"};
+    });
+  if (step.routing.skew == 0) return;
+  found.refuse("run.routing_skew", [] {
+    return Text{"run.forced_routing gives all experts the same number of tokens", "0", "leave out one of the two"};
+  });
+}
+
 // The share of a micro-batch's choices is known when all of it is routed.
 void balance_counts_whole_micro_batches(const Step& step, Findings& found) {
   if (step.routing.balancing_loss == 0 || step.slices == 1) return;
@@ -938,6 +950,7 @@ const std::vector<Rule>& book() {
       {{model, tensor, sequence_parallel, expert_key, expert_tensor_key}, dispatched_tokens_are_those_of_one_rank},
       {{model, tensor, "layout.dispatcher", expert_key, expert_tensor_key}, gathered_tokens_meet_whole_experts},
       {{model, "run.balancing_loss", "run.expert_capacity", "run.router_bias_speed"}, balance_needs_experts},
+      {{model, "run.forced_routing", "run.routing_skew"}, forced_routing_is_even},
       {{micro_batch, data, "run.balancing_loss", balanced_key}, balanced_sequences_are_routed_together},
       {{model, "schedule.slices", "run.balancing_loss"}, balance_counts_whole_micro_batches},
       {{model, context}, context_cuts_the_sequence},

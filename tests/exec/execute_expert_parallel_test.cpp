@@ -198,6 +198,24 @@ TEST(ExpertParallel, BalancedOverTheGlobalMicroBatchGivesTheResultsOfOneProcess)
   expect_layouts_equal_one_process(inputs, few_steps, 1e-10);
 }
 
+// The turns go by a token's place in its sequence, wherever that place is.
+TEST(ExpertParallel, WithForcedRoutingGivesTheResultsOfOneProcess) {
+  std::vector<Step> inputs;
+  for (Model model : {tiny_mixtral(2), tiny_shared(2)}) {
+    model.name += "-forced";
+    if (model.runs[1].block.experts == 8) model.runs[1].block.experts_per_token = 4;  // whole rounds in every part
+    const std::size_t first = inputs.size();
+    inputs.push_back(with_experts(model, {.data = 4, .zero = 1}, 4));
+    inputs.push_back(with_experts(model, {.tensor = 2, .pipeline = 2, .data = 2, .sequence_parallel = true}, 4, 1));
+    inputs.push_back(with_experts(model, {.tensor = 2, .context = 2, .sequence_parallel = true}, 2, 1));
+    inputs.push_back(with_experts(model, {.data = 2, .context = 2, .zero = 3}, 2));
+    inputs.push_back(with_experts(model, {.pipeline = 2, .data = 2}, 2));
+    inputs.back().schedule = "terapipe", inputs.back().slices = 2;
+    for (std::size_t i = first; i < inputs.size(); ++i) inputs[i].routing.forced = true;
+  }
+  expect_layouts_equal_one_process(inputs, few_steps, 1e-10);
+}
+
 // What is balanced together changes the training.
 TEST(ExpertParallel, BalancedOverMoreSequencesIsAnotherTraining) {
   Step step = with_experts(tiny_mixtral(2), {.data = 2}, 2);

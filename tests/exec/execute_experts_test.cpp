@@ -115,6 +115,28 @@ TEST(ExpertRows, OfGroupsAndSigmoidsWeighTheBestExpertsOfTheBestGroups) {
   }
 }
 
+// Two sequences of six tokens, which come position after position; five experts, two of them for a token.
+TEST(ExpertRows, ThatAreForcedGoToExpertsInTurnAndAreWeighedByTheRouter) {
+  at::manual_seed(7);
+  const std::int64_t samples = 2, tokens = 12, experts = 4, each = 2;
+  const at::Tensor logits = at::randn({tokens, experts}, at::kDouble);
+  Routing forced;
+  forced.forced = true;
+  const ExpertRows rows = rows_for_experts(logits, routing(each), forced, {}, samples);
+  std::vector<std::int64_t> loads(experts);
+  for (std::int64_t token = 0; token < tokens; ++token) {
+    const std::int64_t first = token / samples * each % experts, second = (first + 1) % experts;
+    const double total = std::exp(logits[token][first].item<double>()) + std::exp(logits[token][second].item<double>());
+    EXPECT_NEAR(rows.weights[token][0].item<double>(), std::exp(logits[token][first].item<double>()) / total, 1e-14);
+    ++loads[static_cast<std::size_t>(first)], ++loads[static_cast<std::size_t>(second)];
+  }
+  std::int64_t end = 0;
+  for (std::int64_t expert = 0; expert < experts; ++expert) {
+    EXPECT_EQ(loads[static_cast<std::size_t>(expert)], tokens * each / experts);
+    EXPECT_EQ(rows.ends[expert].item<std::int64_t>(), end += tokens * each / experts);
+  }
+}
+
 TEST(ExpertRows, OfASoftmaxOverAllExpertsKeepTheirShares) {
   at::manual_seed(7);
   Block block = routing(2);

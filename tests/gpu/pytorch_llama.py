@@ -2,12 +2,15 @@
 """The model of llama.yaml in plain PyTorch, eager or compiled: what a GPU does for somebody who writes it by hand.
 
     pytorch_llama.py [--compile [--compile-optimizer]] [--text FILE] [--steps N] [--device cuda|cpu] [--layers N ...]
+                     [--trace FILE]
 
 bfloat16 weights with float32 master weights, flash attention, fused AdamW, clipping to the global norm; the same shapes,
 tokens per step and micro-batches, and nothing that waits for the device between steps. Prints one line of JSON: the median
-step of those after the first five, in seconds, and the loss of the last.
+step of those after the first five, in seconds, and the loss of the last. --trace: PyTorch's profiler writes the last two
+steps there, as docs/profiler-traces.md says; it makes them slower.
 """
 import argparse
+import contextlib
 import json
 import statistics
 import time
@@ -15,6 +18,7 @@ import time
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.profiler import ProfilerActivity, profile, schedule
 
 
 class Layer(nn.Module):
@@ -99,6 +103,15 @@ class Stopwatch:
         return [before.elapsed_time(after) / 1e3 for before, after in zip(self.marks, self.marks[1:])]
 
 
+# Records the last two of `steps` steps, where somebody wants them; step() after each.
+def recorder(path, steps, device):
+    if path is None:
+        return contextlib.nullcontext()
+    kinds = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if device == "cuda" else [])
+    return profile(activities=kinds, schedule=schedule(wait=steps - 4, warmup=2, active=2), record_shapes=True,
+                   on_trace_ready=lambda done: done.export_chrome_trace(path))
+
+
 # [micro-batches, micro-batch, sequence + 1]: bytes of the text, as the scenario has them, or random ones.
 def draw_data(words):
     shape = (words.micro_batches, words.micro_batch, words.sequence + 1)
@@ -115,12 +128,15 @@ def main():
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--compile-optimizer", action="store_true")
     parser.add_argument("--text")
+    parser.add_argument("--trace")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--steps", type=int, default=15)
     for name, value in (("layers", 16), ("hidden", 2048), ("ffn", 5632), ("heads", 16), ("vocab", 32000),
                         ("sequence", 2048), ("micro-batch", 4), ("micro-batches", 2)):
         parser.add_argument("--" + name, type=int, default=value)
     words = parser.parse_args()
+    if words.trace and words.steps < 5:
+        parser.error("--trace needs --steps 5 or more: two that are recorded, two to warm up, one without")
     torch.manual_seed(1)
     model = Llama(words.layers, words.hidden, words.ffn, words.heads, words.vocab, words.sequence)
     model = model.to(words.device, torch.bfloat16)
@@ -130,13 +146,16 @@ def main():
     data = draw_data(words).to(words.device)
     watch = Stopwatch(words.device)
     watch.mark()
-    for _ in range(words.steps):
-        for i, batch in enumerate(data):
-            loss = run(batch[:, :-1], batch[:, 1:])
-            (loss / words.micro_batches).backward()
-            trainer.take_gradients(first=i == 0)
-        update()
-        watch.mark()
+    with recorder(words.trace, words.steps, words.device) as recording:
+        for _ in range(words.steps):
+            for i, batch in enumerate(data):
+                loss = run(batch[:, :-1], batch[:, 1:])
+                (loss / words.micro_batches).backward()
+                trainer.take_gradients(first=i == 0)
+            update()
+            watch.mark()
+            if recording is not None:
+                recording.step()
     times = watch.times()
     tokens = words.micro_batches * words.micro_batch * words.sequence
     step = statistics.median(times[min(5, len(times) - 1):])
