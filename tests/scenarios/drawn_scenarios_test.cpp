@@ -42,6 +42,9 @@ class Comparison {
  public:
   const std::optional<Disagreement>& first() const { return first_; }
   std::map<std::string, int>& tally() { return tally_; }
+  // What is compared now, for what is thrown meanwhile.
+  void begin(const char* doing) { doing_ = doing; }
+  const char* doing() const { return doing_; }
 
   void fail(const std::string& check, const std::string& message) {
     if (!first_) first_ = Disagreement{check, message};
@@ -86,6 +89,7 @@ class Comparison {
 
   std::optional<Disagreement> first_;
   std::map<std::string, int> tally_;
+  const char* doing_ = "simulation";
 };
 
 // Ranks whose speed changes while they compute: the list replay knows nothing of that.
@@ -105,6 +109,7 @@ constexpr int steps = 3;
 
 // Contention makes tasks longer, never shorter.
 void compare_contention(const PreparedStep& whole, const Timeline& simulated, Comparison& found) {
+  found.begin("contention");
   if (links_flap(whole.scenario.cluster)) return;
   const Timeline replayed = replay(whole.graph, whole.durations, steps);
   found.not_earlier("starts under contention", whole.graph, simulated.start, replayed.start, simulated.makespan_s);
@@ -113,6 +118,7 @@ void compare_contention(const PreparedStep& whole, const Timeline& simulated, Co
 
 // With links so wide that no message waits for another, SimGrid and the replay have the same dates.
 void compare_wide_links(Scenario scenario, Comparison& found) {
+  found.begin("wide links");
   if (speeds_change(scenario.cluster) || links_flap(scenario.cluster)) return;
   for (Fabric& fabric : scenario.cluster.fabrics) {
     fabric.bandwidth = 1e24, fabric.own = true;
@@ -128,6 +134,7 @@ void compare_wide_links(Scenario scenario, Comparison& found) {
 
 // With messages of no bytes between stages, and collectives as durations.
 void compare_closed_forms(const PreparedStep& bare, Comparison& found) {
+  found.begin("closed forms");
   const Cluster& cluster = bare.scenario.cluster;
   if (speeds_change(cluster) || links_flap(cluster)) return;
   TaskGraph graph = bare.graph;
@@ -145,8 +152,11 @@ void compare_closed_forms(const PreparedStep& bare, Comparison& found) {
 
 // A job alone among several is the job alone.
 void compare_job(const PreparedStep& bare, const Timeline& simulated, Comparison& found) {
-  const Cluster& cluster = bare.scenario.cluster;
+  found.begin("a job alone");
+  Cluster cluster = bare.scenario.cluster;
   if (cluster.ranks_per_gpu > 1) return;
+  if (cluster.gpu_of_rank.empty())
+    for (int rank = 0; rank < rank_count(bare.scenario.step.layout); ++rank) cluster.gpu_of_rank.push_back(rank);
   const Job jobs[] = {{bare.graph, cluster, bare.durations, steps}};
   const Timeline timeline = simulate_together(cluster, jobs, {}).front();
   found.same_dates("starts of a job alone", bare.graph, timeline.start, simulated.start, simulated.makespan_s);
@@ -155,6 +165,7 @@ void compare_job(const PreparedStep& bare, const Timeline& simulated, Comparison
 
 // The critical path sums to the step, with prices made anew.
 void compare_critical_path(const Scenario& scenario, const PreparedStep& bare, double replayed_s, Comparison& found) {
+  found.begin("critical path");
   PricedStep priced(scenario);
   found.near("critical path", "its step and the replay", priced.replay(), replayed_s);
   found.near("critical path", "its sum and the replay", priced.seconds(bare.scenario.cluster), replayed_s);
@@ -168,6 +179,7 @@ double fullest(const TaskGraph& graph, const Timeline& timeline) {
 
 // The closed form is a lower bound of time and memory; of one rank it is the step itself.
 void compare_bounds(const PreparedStep& bare, const Timeline& simulated, Comparison& found) {
+  found.begin("bounds");
   const Step& step = bare.scenario.step;
   StepEstimator estimator(step, bare.scenario.cluster);
   const StepEstimate estimate = estimator.estimate(step);
@@ -186,7 +198,8 @@ void compare_bounds(const PreparedStep& bare, const Timeline& simulated, Compari
     found.at_most("bound", "that of the passes and the replayed step", passes_s, replayed_s);
   const Levers& levers = step.levers;
   const bool copies = !levers.offloaded.empty() || levers.offloaded_layers > 0 || step.optimizer.offload_fraction > 0;
-  if (rank_count(step.layout) > 1 || copies || step.slices > 1 || uses_kfac(step)) return;
+  const bool plain = schedule_of(step).searched && step.layout.chunks == 1 && step.slices == 1;
+  if (rank_count(step.layout) > 1 || copies || !plain || uses_kfac(step) || is_degraded(bare.scenario.cluster)) return;
   found.near("bound of one rank", "it and the step", passes_s, replayed_s);
   ++found.tally()["exact bounds"];
 }
@@ -216,6 +229,7 @@ void compare_answers(const std::string& check, const SimulatedStep& part, const 
 
 // What a simulation leaves out does not change its answer.
 void compare_shortened(const Scenario& scenario, const SimulatedStep& whole, Comparison& found) {
+  found.begin("what is left out");
   struct Way {
     const char* name;
     StepOptions options;
@@ -255,6 +269,7 @@ std::string written(const Bundle& bundle) {
 
 // What ranks read is what was written, and they can run every step program of it.
 void compare_bundle(const PreparedStep& whole, Comparison& found) {
+  found.begin("bundle");
   std::vector<PreparedStep> larger;
   try {
     check_ladder(whole.scenario);
@@ -314,7 +329,7 @@ Result result_of(const DrawnScenario& drawn, const ScenarioFolder& folder) {
     result.refused = true;
     result.refusal = error.what();
   } catch (const std::exception& error) {
-    result.found.fail("run", error.what());
+    result.found.fail(std::string("exception: ") + result.found.doing(), error.what());
   }
   return result;
 }
@@ -352,8 +367,8 @@ TEST_P(DrawnScenarios, AgreeInEveryEngine) {
     const Disagreement& is = *result.found.first();
     const DrawnScenario small = smallest_of(drawn, is.check, folder);
     const Result again = result_of(small, folder);
-    ADD_FAILURE() << "scenario " << number << ", " << is.check << ": " << is.message << "\nThe smallest one: "
-                  << (again.found.first() ? again.found.first()->message : "none") << "\n"
+    ADD_FAILURE() << "scenario " << number << ", " << is.check << ": " << is.message
+                  << "\nThe smallest one: " << (again.found.first() ? again.found.first()->message : "none") << "\n"
                   << small.yaml();
     if (++defects == 3) break;  // the first ones say enough
   }

@@ -101,7 +101,7 @@ class ScenarioDraw {
     schedule_ = pipeline_ == 1 && !one_in(5) ? schedule_named("1f1b")
                                              : &all[static_cast<std::size_t>(below(static_cast<int>(all.size())))];
     chunks_ = schedule_->default_chunks > 1 && one_in(4) && schedule_->searched ? one_of({2, 3, 4})
-                                                                                 : schedule_->default_chunks;
+                                                                                : schedule_->default_chunks;
     stages_ = pipeline_ * chunks_;
   }
 
@@ -162,23 +162,21 @@ class ScenarioDraw {
     const int gpus_per_node = gpus / nodes_;
     if (per_gpu > 1) drawn_.set("cluster.ranks_per_gpu", per_gpu);
     if (nodes_ > 1 && one_in(8)) {
-      const std::string half = ".yaml, nodes: " + std::to_string(nodes_ / 2) +
-                               ", gpus_per_node: " + std::to_string(gpus_per_node) + "}";
+      const std::string half =
+          ".yaml, nodes: " + std::to_string(nodes_ / 2) + ", gpus_per_node: " + std::to_string(gpus_per_node) + "}";
       drawn_.set("cluster.groups", "[{machine: ./gpu" + half + ", {machine: ./slow" + half + "]");
     } else {
       is_measured_ = one_in(3);
-      drawn_.set("cluster.machine",
-                 is_measured_ ? word({"h100-80gb", "a100-80gb", "l40s"})
-                              : word({"./gpu.yaml", "./gpu.yaml", "./gpu.yaml", "./gpu.yaml", "./slow.yaml",
-                                      "./beside.yaml", "./cores.yaml"}));
+      drawn_.set("cluster.machine", is_measured_ ? word({"h100-80gb", "a100-80gb", "l40s"})
+                                                 : word({"./gpu.yaml", "./gpu.yaml", "./gpu.yaml", "./gpu.yaml",
+                                                         "./slow.yaml", "./beside.yaml", "./cores.yaml"}));
       drawn_.set("cluster.nodes", nodes_);
       drawn_.set("cluster.gpus_per_node", gpus_per_node);
       if (is_measured_ && one_in(2))
         drawn_.set("cluster.trainer", word({"generic", "megatron-core", "torchtitan", "deepspeed", "nanotron",
                                             "megatron-bridge", "llm-foundry"}));
     }
-    if (one_in(4))
-      drawn_.set("cluster.collectives", word({"ring", "multi-ring", "tree", "hierarchical", "nccl"}));
+    if (one_in(4)) drawn_.set("cluster.collectives", word({"ring", "multi-ring", "tree", "hierarchical", "nccl"}));
     draw_network(gpus_per_node);
     draw_degradation(gpus_per_node);
   }
@@ -198,9 +196,8 @@ class ScenarioDraw {
       drawn_.set("cluster.stragglers", word({"[{node: 0, slowdown: 1.4}]", "[{node: 0, gpu: 0, slowdown: 1.4}]",
                                              "[{sigma: 0.1, distribution: lognormal, seed: 3}]"}));
     if (one_in(14) && (nodes_ > 1 || gpus_per_node > 1))
-      drawn_.set("cluster.slow_links",
-                 word({"[{node: 0, bandwidth: 0.5}]", "[{node: 0, bandwidth: 0.3, gpu: 0}]",
-                       "[{node: 0, bandwidth: 0.7, period: 1 ms, down: 0.2}]"}));
+      drawn_.set("cluster.slow_links", word({"[{node: 0, bandwidth: 0.5}]", "[{node: 0, bandwidth: 0.3, gpu: 0}]",
+                                             "[{node: 0, bandwidth: 0.7, period: 1 ms, down: 0.2}]"}));
     if (one_in(20) && nodes_ > 1) drawn_.set("cluster.link_factors", "[{nodes: [0, 1], factor: 0.4}]");
   }
 
@@ -268,7 +265,8 @@ class ScenarioDraw {
     if (one_in(14)) drawn_.set("schedule.offload_layers", one_of({1, 2}));
     if (is_measured_ && one_in(8)) drawn_.set("schedule.cuda_graphs", word({"[attn]", "[mlp]", "[full]"}));
     if (one_in(4)) drawn_.set("schedule.kernels", word({"torch", "fused_softmax", "flash1", "flash2"}));
-    if (schedule_->has_groups && one_in(3)) drawn_.set("schedule.group", one_of({pipeline_, pipeline_ + 1, 2 * pipeline_}));
+    if (schedule_->has_groups && one_in(3))
+      drawn_.set("schedule.group", one_of({pipeline_, pipeline_ + 1, 2 * pipeline_}));
     if (tensor_ > 1 && one_in(6)) drawn_.set("schedule.overlap_tensor", "true");
     if (schedule_->name == "1f1b-merged" && one_in(2)) drawn_.set("schedule.delay_wgrad", "true");
     if (tensor_ == 1 && context_ == 1 && !uses_kfac_ && !has_experts_ && one_in(7)) {

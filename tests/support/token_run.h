@@ -163,11 +163,11 @@ class TokenRunner {
   std::vector<Lane> lanes_;
   std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> lane_of_;
   std::map<std::int32_t, std::vector<std::size_t>> of_rank_;
-  std::vector<std::size_t> head_;  // per lane: tasks done, of all steps
-  std::vector<double> free_;       // per lane
-  std::vector<double> end_;        // per task instance
-  std::vector<int> done_;          // per task: steps
-  std::vector<int> written_;       // per buffer: the last step that wrote it, counted from 1
+  std::vector<std::size_t> head_;        // per lane: tasks done, of all steps
+  std::vector<double> free_;             // per lane
+  std::vector<double> end_;              // per task instance
+  std::vector<int> done_;                // per task: steps
+  std::vector<int> written_;             // per buffer: the last step that wrote it, counted from 1
   std::vector<std::uint32_t> position_;  // per task, in the global order
   std::vector<std::vector<TaskId>> carried_, readers_;
   TokenRun result_;
