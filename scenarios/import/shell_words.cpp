@@ -26,7 +26,7 @@ std::size_t name_length(std::string_view text) {
 // Characters of a text with its variables replaced: a script may double a variable line by line.
 constexpr std::size_t most_characters = 1 << 20;
 constexpr std::size_t most_of_script = 64 << 20;  // of all its texts
-constexpr int most_nested = 16;  // ${A:-${B:-...}}
+constexpr int most_nested = 16;                   // ${A:-${B:-...}}
 
 // "$TP", "${TP}", "${TP:-4}" at the beginning of a text.
 struct Reference {

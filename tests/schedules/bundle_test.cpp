@@ -191,7 +191,8 @@ TEST(Bundle, ARunOfImpossibleNumbersIsRefused) {
   EXPECT_THAT(refusal([](schedules::Run& run) { run.checkpoint_steps = -1; }), HasSubstr("checkpoint_steps is -1"));
   EXPECT_THAT(refusal([](schedules::Run& run) { run.checkpoints_kept = 0; }), HasSubstr("checkpoints_kept is 0"));
   for (const double wrong : {0.0, -1.0, 1e300, std::numeric_limits<double>::quiet_NaN()})
-    EXPECT_THAT(refusal([&](schedules::Run& run) { run.heartbeat_s = wrong; }), HasSubstr("the run's heartbeat is")) << wrong;
+    EXPECT_THAT(refusal([&](schedules::Run& run) { run.heartbeat_s = wrong; }), HasSubstr("the run's heartbeat is"))
+        << wrong;
 }
 
 // Numbers of `text` that are followed by nothing else, as (begin, length).
