@@ -97,8 +97,10 @@ TEST(Bundle, AChangedByteIsRefusedByTheChecksum) {
 
 TEST(Bundle, ANewerVersionIsRefusedByName) {
   std::string text = written(small_bundle());
-  text.replace(text.find("slipway-bundle 20"), 17, "slipway-bundle 21");
-  EXPECT_THAT(failure(text), testing::AllOf(testing::HasSubstr("version 20"), testing::HasSubstr("run.slip:1")));
+  const std::size_t at = std::string("slipway-bundle ").size(), end = text.find('\n');
+  const std::string now = text.substr(at, end - at);
+  text.replace(at, end - at, std::to_string(std::stoi(now) + 1));
+  EXPECT_THAT(failure(text), testing::AllOf(testing::HasSubstr("version " + now), testing::HasSubstr("run.slip:1")));
 }
 
 // Two batches of one model.
