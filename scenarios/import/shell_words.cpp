@@ -23,6 +23,11 @@ std::size_t name_length(std::string_view text) {
   return is_name(text.substr(0, length)) ? length : 0;
 }
 
+// Characters of a text with its variables replaced: a script may double a variable line by line.
+constexpr std::size_t most_characters = 1 << 20;
+constexpr std::size_t most_of_script = 64 << 20;  // of all its texts
+constexpr int most_nested = 16;                   // ${A:-${B:-...}}
+
 // "$TP", "${TP}", "${TP:-4}" at the beginning of a text.
 struct Reference {
   std::string name;
@@ -56,11 +61,6 @@ Reference reference_at(std::string_view text) {
 
 // Marks in words until variables are replaced: a word that begins in double quotes, and a $ in single quotes.
 constexpr char in_quotes = '\x01', dollar = '\x02';
-
-// Characters of a text with its variables replaced: a script may double a variable line by line.
-constexpr std::size_t most_characters = 1 << 20;
-constexpr std::size_t most_of_script = 64 << 20;  // of all its texts
-constexpr int most_nested = 16;  // ${A:-${B:-...}}
 
 struct Line {
   std::vector<std::string> words;

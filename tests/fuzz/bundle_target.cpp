@@ -47,7 +47,8 @@ TaskGraph ordered(const Step& step) {
 
 Step small_step() {
   Step step;
-  step.model = llama("small", {.layers = 2, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 2, .vocab = 256, .sequence = 32});
+  step.model =
+      llama("small", {.layers = 2, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 2, .vocab = 256, .sequence = 32});
   step.micro_batch = 1;
   step.global_batch = 2;
   step.dtype = Dtype::float64;
@@ -65,8 +66,15 @@ Bundle bundle_of(const Step& step) {
 
 Step with_experts() {
   Step step = small_step();
-  step.model = llama("experts", {.layers = 2, .hidden = 32, .ffn = 24, .heads = 4, .kv_heads = 2, .vocab = 256, .sequence = 16,
-                                 .experts = 4, .experts_per_token = 2});
+  step.model = llama("experts", {.layers = 2,
+                                 .hidden = 32,
+                                 .ffn = 24,
+                                 .heads = 4,
+                                 .kv_heads = 2,
+                                 .vocab = 256,
+                                 .sequence = 16,
+                                 .experts = 4,
+                                 .experts_per_token = 2});
   step.layout = {.data = 2, .expert = 2};
   return step;
 }

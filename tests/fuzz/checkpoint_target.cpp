@@ -87,12 +87,14 @@ std::vector<std::string> seeds() {
   manifest.settings = {{"heads", "4"}, {"heads from layer 4", "8"}};
   std::string text = exec::to_text(manifest);
   text.erase(text.rfind("checksum "));
-  return {text + "---\nentry w float32 4 8 -1 0 32 4 0 0 1 0 4\nmatrix m float64 2 2 384 0\n",
-          text + "---\nentry w float32 4 8 0 0 16 4 0 0 1 0 2\nentry w float32 4 8 0 0 16 4 192 0 1 2 4\n",
-          text + "---\nentry w float32 4 8 1 0 16 4 0 0 2 0 2 4 6\nentry w float32 4 8 1 0 16 4 192 0 2 2 4 6 8\n",
-          text + "---\nentry v float64 6 1 -1 0 3 4 0 0 1 0 6\nentry v float64 6 1 -1 3 6 4 72 0 1 0 6\n",
-          text + "---\nentry w float32 4 8 1 0 8 4 0 0 1 0 4 across 0 2\nentry w float32 4 8 1 0 8 4 96 0 1 4 8 across 0 2\n"
-                 "entry w float32 4 8 1 0 16 4 192 0 1 0 8 across 2 4\n"};
+  return {
+      text + "---\nentry w float32 4 8 -1 0 32 4 0 0 1 0 4\nmatrix m float64 2 2 384 0\n",
+      text + "---\nentry w float32 4 8 0 0 16 4 0 0 1 0 2\nentry w float32 4 8 0 0 16 4 192 0 1 2 4\n",
+      text + "---\nentry w float32 4 8 1 0 16 4 0 0 2 0 2 4 6\nentry w float32 4 8 1 0 16 4 192 0 2 2 4 6 8\n",
+      text + "---\nentry v float64 6 1 -1 0 3 4 0 0 1 0 6\nentry v float64 6 1 -1 3 6 4 72 0 1 0 6\n",
+      text +
+          "---\nentry w float32 4 8 1 0 8 4 0 0 1 0 4 across 0 2\nentry w float32 4 8 1 0 8 4 96 0 1 4 8 across 0 2\n"
+          "entry w float32 4 8 1 0 16 4 192 0 1 0 8 across 2 4\n"};
 }
 
 const RegisterTarget target({"checkpoint", try_input, seeds});

@@ -19,7 +19,8 @@ void try_input(std::string_view input) {
   scratch.write("config.json", input);
   const scenarios::LoadResult loaded = scenarios::load_scenario_text(scenario, scratch.path("scenario.yaml"));
   scenarios::describe(loaded.errors);
-  if (loaded.errors.empty()) promise(models::parameter_count(loaded.scenario.step.model) > 0, "a model of no parameters");
+  if (loaded.errors.empty())
+    promise(models::parameter_count(loaded.scenario.step.model) > 0, "a model of no parameters");
 }
 
 std::vector<std::string> seeds() { return texts_below("tests/data/hugging_face", ".json"); }

@@ -21,10 +21,10 @@ void try_input(std::string_view input) {
 
 std::vector<std::string> seeds() {
   const KinetoShapes product{"[[640], [888, 2880], [2880, 640]]",
-                                   R"(["c10::BFloat16", "c10::BFloat16", "c10::BFloat16"])"};
+                             R"(["c10::BFloat16", "c10::BFloat16", "c10::BFloat16"])"};
   const KinetoShapes attention{"[[2, 8, 512, 64], [2, 8, 512, 64], [2, 8, 512, 64], [], [], []]",
-                                     R"(["c10::BFloat16", "c10::BFloat16", "c10::BFloat16", "Scalar", "Scalar", ""])",
-                                     R"(["", "", "", "0.", "True", ""])"};
+                               R"(["c10::BFloat16", "c10::BFloat16", "c10::BFloat16", "Scalar", "Scalar", ""])",
+                               R"(["", "", "", "0.", "True", ""])"};
   const KinetoShapes list{"[[[4, 8], [16]], []]", R"(["TensorList", "Scalar"])"};
   KinetoFile file("NVIDIA H100 80GB HBM3", 1, 8, 2);
   file.op("ProfilerStep#1", 0, 0.01, {}, "user_annotation");

@@ -27,8 +27,7 @@ void lower_and_read(const scenarios::Scenario& scenario) {
   bundle.scenario = scenario.name;
   bundle.graph = schedules::lower(scenario.step);
   bundle.run = scenario.run;
-  schedules::set_global_order(bundle.graph,
-                              schedules::Durations(std::vector<double>(bundle.graph.tasks.size(), 1.0)));
+  schedules::set_global_order(bundle.graph, schedules::Durations(std::vector<double>(bundle.graph.tasks.size(), 1.0)));
   std::stringstream text;
   schedules::write_bundle(text, bundle);
   try {

@@ -267,7 +267,8 @@ TEST_F(Kineto, NumbersThatDoNotFitAreNoUndefinedConversions) {
   KinetoFile file;
   file.op("aten::mm", 0, 10e-6, two_matrices(64, 64, 64));
   file.kernel("nan_kernel", 5e-6, 20e-6, 10e-6);
-  file.kernel("k", 6e-6, 40e-6, 10e-6, 7, 100, R"(, "stream": "1e300", "device": 1e17, "bytes": "nan", "Group size": 1e17)");
+  file.kernel("k", 6e-6, 40e-6, 10e-6, 7, 100,
+              R"(, "stream": "1e300", "device": 1e17, "bytes": "nan", "Group size": 1e17)");
   file.write(path("t.json"));
   const KinetoTrace trace = read_kineto(path("t.json"));
   ASSERT_EQ(trace.kernels.size(), 2U);

@@ -97,8 +97,10 @@ TEST(Bundle, AChangedByteIsRefusedByTheChecksum) {
 
 TEST(Bundle, ANewerVersionIsRefusedByName) {
   std::string text = written(small_bundle());
-  text.replace(text.find("slipway-bundle 20"), 17, "slipway-bundle 21");
-  EXPECT_THAT(failure(text), testing::AllOf(testing::HasSubstr("version 20"), testing::HasSubstr("run.slip:1")));
+  const std::size_t at = std::string("slipway-bundle ").size(), end = text.find('\n');
+  const std::string now = text.substr(at, end - at);
+  text.replace(at, end - at, std::to_string(std::stoi(now) + 1));
+  EXPECT_THAT(failure(text), testing::AllOf(testing::HasSubstr("version " + now), testing::HasSubstr("run.slip:1")));
 }
 
 // Two batches of one model.
@@ -181,17 +183,18 @@ TEST(Bundle, WhatTheLoweringDoesNotMakeIsRefusedThoughTheChecksumIsRight) {
 }
 
 TEST(Bundle, ARunOfImpossibleNumbersIsRefused) {
-  const auto refusal = [](const std::function<void(Run&)>& change) {
+  const auto refusal = [](const std::function<void(schedules::Run&)>& change) {
     Bundle bundle = small_bundle();
     change(bundle.run);
     return failure(written(bundle));
   };
   using testing::HasSubstr;
-  EXPECT_THAT(refusal([](Run& run) { run.steps = 0; }), HasSubstr("the run's steps is 0"));
-  EXPECT_THAT(refusal([](Run& run) { run.checkpoint_steps = -1; }), HasSubstr("checkpoint_steps is -1"));
-  EXPECT_THAT(refusal([](Run& run) { run.checkpoints_kept = 0; }), HasSubstr("checkpoints_kept is 0"));
+  EXPECT_THAT(refusal([](schedules::Run& run) { run.steps = 0; }), HasSubstr("the run's steps is 0"));
+  EXPECT_THAT(refusal([](schedules::Run& run) { run.checkpoint_steps = -1; }), HasSubstr("checkpoint_steps is -1"));
+  EXPECT_THAT(refusal([](schedules::Run& run) { run.checkpoints_kept = 0; }), HasSubstr("checkpoints_kept is 0"));
   for (const double wrong : {0.0, -1.0, 1e300, std::numeric_limits<double>::quiet_NaN()})
-    EXPECT_THAT(refusal([&](Run& run) { run.heartbeat_s = wrong; }), HasSubstr("the run's heartbeat is")) << wrong;
+    EXPECT_THAT(refusal([&](schedules::Run& run) { run.heartbeat_s = wrong; }), HasSubstr("the run's heartbeat is"))
+        << wrong;
 }
 
 // Numbers of `text` that are followed by nothing else, as (begin, length).
