@@ -144,6 +144,7 @@ class Start:
         self.log = training.logs / f"{training.starts:03d}"
         self.began = time.monotonic()
         self.terminated = False
+        self.first_sign = None  # when the first error line or end of a rank was seen, while steps were awaited
         self.first_ended = None  # the rank that the agent saw end with a failure first
         variables = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "OMPI"))}
         for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
@@ -236,6 +237,8 @@ class Start:
         while time.monotonic() < until:
             if len(self.steps_printed()) >= wanted:
                 return True
+            if self.first_sign is None and (self.errors() or self.is_over()):
+                self.first_sign = time.monotonic()
             if self.is_over():
                 return False
             time.sleep(0.02)
