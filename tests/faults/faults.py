@@ -124,6 +124,9 @@ class Faults:
             if self.goes_on(row, start, injected):
                 return
             began = start.first_sign or began  # where memory is short, a rank lives until it next asks for some
+        if injected.shows_later:
+            start.wait_for_sign(120)
+            began = start.first_sign or began
         seconds = start.wait(injected.limit_s + 10)
         if seconds is None:
             self.violation(start, injected.what, f"something runs after {injected.limit_s + 10:.0f} s")

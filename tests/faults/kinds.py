@@ -22,6 +22,7 @@ class Injected:
     must_say: str = ""             # besides, this expression
     may_go_on: bool = False        # a fault that a run may survive
     must_go_on: bool = False       # or has to
+    shows_later: bool = False      # when the run next writes; its time counts from the first sign of it
     limit_s: float = 10            # until everything has ended
     undo: list = field(default_factory=list)  # called when everything has ended
 
@@ -126,7 +127,7 @@ def disk_full(start, chance):
         except OSError as error:
             assert error.errno == errno.ENOSPC
         file.truncate(max(0, file.tell() - left))
-    return Injected(f"disk full but for {left} bytes after {moment:.2f} s", must_say="No space left|disk full",
+    return Injected(f"disk full but for {left} bytes after {moment:.2f} s", must_say="No space left|disk full", shows_later=True,
                     undo=[junk.unlink])
 
 
@@ -138,7 +139,7 @@ def read_only(start, chance):
     folder = start.training.folder / "checkpoints"
     folder.mkdir(exist_ok=True)
     mounted("-t", "tmpfs", "-o", "ro", "none", str(folder))
-    return Injected(f"checkpoints read-only after {moment:.2f} s", must_say="Read-only file system",
+    return Injected(f"checkpoints read-only after {moment:.2f} s", must_say="Read-only file system", shows_later=True,
                     undo=[lambda: unmounted(folder)])
 
 
