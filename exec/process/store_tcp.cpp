@@ -18,6 +18,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "exec/process/store.h"
@@ -353,6 +354,9 @@ StoreHost::StoreHost(const RankEnvironment& at, double seconds) : state_(std::ma
     throw;
   } catch (const OtherToken&) {
     throw;
+  } catch (const std::system_error& error) {  // of a thread; its text is that of errno alone
+    throw std::runtime_error(std::string("cannot start a thread to reach the store of this run: ") + error.what() +
+                             "; raise the limits of memory and threads (ulimit -v, ulimit -u)");
   } catch (const c10::Error& error) {
     throw std::runtime_error(opening_error(at, seconds, first_line(error.what_without_backtrace())));
   } catch (const std::exception& error) {

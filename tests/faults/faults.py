@@ -39,18 +39,17 @@ class Faults:
     def __init__(self, build, work, seed, short):
         self.build, self.work, self.chance, self.short = build, work, random.Random(seed), short
         self.rows, self.violations = defaultdict(Row), []
-        self.trainings, self.made, self.references, self.latest_s = {}, 0, {}, {}
+        self.trainings, self.made, self.references = {}, 0, {}
 
     def reference(self, ranks):
-        """The losses of an undisturbed run, and how long one takes."""
+        """The losses of an undisturbed run."""
         if ranks not in self.references:
             training = Training(self.build, self.work, f"undisturbed-{ranks}", ranks, local=True)
             start = training.start()
             if start.wait(300) is None or start.processes[0].returncode != 0:
                 sys.exit(f"the undisturbed run of {ranks} ranks failed:\n{start.errors()}")
             self.references[ranks] = training.losses()
-            self.latest_s[ranks] = time.monotonic() - start.began
-            print(f"undisturbed: {ranks} ranks, {STEPS} steps, {self.latest_s[ranks]:.1f} s", flush=True)
+            print(f"undisturbed: {ranks} ranks, {STEPS} steps, {time.monotonic() - start.began:.1f} s", flush=True)
         return self.references[ranks]
 
     def training(self, ranks, local, kind):
@@ -101,7 +100,7 @@ class Faults:
         had = training.checkpoints()
         start = training.start()
         try:
-            injected = kinds.RUNNING[kind](start, self.chance, max(2.0, 0.8 * self.latest_s[training.ranks]))
+            injected = kinds.RUNNING[kind](start, self.chance)
         except NotStarted as why:
             self.violation(start, kind, f"nothing was started: {why}")
             return
@@ -124,6 +123,10 @@ class Faults:
         if injected.must_go_on or injected.may_go_on:
             if self.goes_on(row, start, injected):
                 return
+            began = start.first_sign or began  # where memory is short, a rank lives until it next asks for some
+        if injected.shows_later:
+            start.wait_for_sign(120)
+            began = start.first_sign or began
         seconds = start.wait(injected.limit_s + 10)
         if seconds is None:
             self.violation(start, injected.what, f"something runs after {injected.limit_s + 10:.0f} s")

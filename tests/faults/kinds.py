@@ -1,6 +1,6 @@
 """The kinds of faults. Each function injects one into a running start, at a random moment, and returns what must follow.
 
-A third of the moments lie in the first second, while the ranks load their libraries and meet, the others during steps.
+A third of the moments lie in the first second, while the ranks load their libraries and meet, a third among the steps.
 """
 import errno
 import os
@@ -22,6 +22,7 @@ class Injected:
     must_say: str = ""             # besides, this expression
     may_go_on: bool = False        # a fault that a run may survive
     must_go_on: bool = False       # or has to
+    shows_later: bool = False      # when the run next writes; its time counts from the first sign of it
     limit_s: float = 10            # until everything has ended
     undo: list = field(default_factory=list)  # called when everything has ended
 
@@ -34,28 +35,30 @@ def send(pid, number):
         pass
 
 
-def wait_for_moment(start, chance, latest_s):
-    """Sleeps to a random moment of the start. Every third lies within its first second."""
-    moment = chance.uniform(0, 1) if chance.random() < 1 / 3 else chance.uniform(1, latest_s)
-    until = start.began + moment
+def wait_for_moment(start, chance):
+    """Sleeps to a random moment of the start and returns it: of the first second, of the first four, or among the steps."""
+    kind = chance.randrange(3)
+    if kind == 2:
+        start.wait_for_step(chance.randrange(1, 25), 60)
+    until = (time.monotonic() if kind == 2 else start.began) + chance.uniform(0, (1, 4, 0.3)[kind])
     while time.monotonic() < until and not start.is_over():
         time.sleep(min(0.02, max(0.0, until - time.monotonic())))
-    return moment
+    return time.monotonic() - start.began
 
 
 def killed(number):
-    def inject(start, chance, latest_s):
+    def inject(start, chance):
         pids = start.rank_pids()
-        moment = wait_for_moment(start, chance, latest_s)
+        moment = wait_for_moment(start, chance)
         rank = chance.randrange(len(pids))
         send(pids[rank], number)
         return Injected(f"{signal.Signals(number).name} to rank {rank} after {moment:.2f} s", culprit=rank)
     return inject
 
 
-def stopped(start, chance, latest_s):
+def stopped(start, chance):
     pids = start.rank_pids()
-    moment = wait_for_moment(start, chance, latest_s)
+    moment = wait_for_moment(start, chance)
     rank = chance.randrange(len(pids))
     send(pids[rank], signal.SIGSTOP)
     # The heartbeat's time, or what a rank waits for others at the start; then the launcher's or agent's patience.
@@ -63,10 +66,10 @@ def stopped(start, chance, latest_s):
                     limit_s=max(HEARTBEAT_S, 0 if start.training.local else 8) + 10)
 
 
-def slow(start, chance, latest_s):
+def slow(start, chance):
     """One rank gets a tenth of its time for three seconds."""
     pids = start.rank_pids()
-    moment = wait_for_moment(start, chance, latest_s)
+    moment = wait_for_moment(start, chance)
     rank = chance.randrange(len(pids))
     until = time.monotonic() + 3
     while time.monotonic() < until and not start.is_over():
@@ -77,9 +80,9 @@ def slow(start, chance, latest_s):
     return Injected(f"rank {rank} slow after {moment:.2f} s", must_go_on=True)
 
 
-def out_of_memory(start, chance, latest_s):
+def out_of_memory(start, chance):
     pids = start.rank_pids()
-    moment = wait_for_moment(start, chance, latest_s)
+    moment = wait_for_moment(start, chance)
     rank = chance.randrange(len(pids))
     pages = int((text_of(f"/proc/{pids[rank]}/statm") or "0").split()[0])
     limit = int(pages * resource.getpagesize() * chance.uniform(0.5, 1.02))
@@ -88,16 +91,16 @@ def out_of_memory(start, chance, latest_s):
     return Injected(f"rank {rank} may have {limit >> 20} MiB after {moment:.2f} s", culprit=rank, may_go_on=True)
 
 
-def parent_killed(start, chance, latest_s):
+def parent_killed(start, chance):
     start.rank_pids()
-    moment = wait_for_moment(start, chance, latest_s)
+    moment = wait_for_moment(start, chance)
     start.processes[0].kill()
     return Injected(f"SIGKILL to the launcher after {moment:.2f} s")
 
 
-def interrupted(start, chance, latest_s):
+def interrupted(start, chance):
     start.rank_pids()
-    moment = wait_for_moment(start, chance, latest_s)
+    moment = wait_for_moment(start, chance)
     number = chance.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
     start.processes[0].send_signal(number)
     return Injected(f"{number.name} to the launcher after {moment:.2f} s", must_say="interrupted")
@@ -111,10 +114,10 @@ def unmounted(path):
     subprocess.run(["umount", str(path)], check=True, capture_output=True)
 
 
-def disk_full(start, chance, latest_s):
+def disk_full(start, chance):
     """The folder is a small file system of its own (faults.py); a file takes all but a little of it."""
     start.rank_pids()
-    moment = wait_for_moment(start, chance, latest_s)
+    moment = wait_for_moment(start, chance)
     junk = start.training.folder / "rank-9.records"  # a name that is no leftover
     left = chance.choice([0, 4096, 300_000, 2_000_000])
     with open(junk, "wb", buffering=0) as file:
@@ -124,19 +127,19 @@ def disk_full(start, chance, latest_s):
         except OSError as error:
             assert error.errno == errno.ENOSPC
         file.truncate(max(0, file.tell() - left))
-    return Injected(f"disk full but for {left} bytes after {moment:.2f} s", must_say="No space left|disk full",
+    return Injected(f"disk full but for {left} bytes after {moment:.2f} s", must_say="No space left|disk full", shows_later=True,
                     undo=[junk.unlink])
 
 
-def read_only(start, chance, latest_s):
+def read_only(start, chance):
     """From now on no checkpoint can be written: a file system that is only read lies over their folder."""
     start.rank_pids()
     start.wait_for_step(1, 60)  # rank 0 would not find the checkpoint that it goes on from
-    moment = wait_for_moment(start, chance, latest_s)
+    moment = wait_for_moment(start, chance)
     folder = start.training.folder / "checkpoints"
     folder.mkdir(exist_ok=True)
     mounted("-t", "tmpfs", "-o", "ro", "none", str(folder))
-    return Injected(f"checkpoints read-only after {moment:.2f} s", must_say="Read-only file system",
+    return Injected(f"checkpoints read-only after {moment:.2f} s", must_say="Read-only file system", shows_later=True,
                     undo=[lambda: unmounted(folder)])
 
 
@@ -157,10 +160,10 @@ def stranger_bytes(chance):
     ])
 
 
-def stranger(start, chance, latest_s):
+def stranger(start, chance):
     """Connections to every port of the ranks; half stay open until the end."""
     pids = start.rank_pids()
-    moment = wait_for_moment(start, chance, latest_s)
+    moment = wait_for_moment(start, chance)
     until, open_ones, sent = time.monotonic() + 3, [], 0
     while time.monotonic() < until and not start.is_over():
         for pid in pids:

@@ -86,6 +86,11 @@ def listening_ports(pid):
     return sorted(ports)
 
 
+def hears_hangups():
+    """A process that nohup has started ignores SIGHUP, and so would its children."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 class NotStarted(Exception):
     """The ranks were not started; its text is what was printed."""
 
@@ -144,6 +149,7 @@ class Start:
         self.log = training.logs / f"{training.starts:03d}"
         self.began = time.monotonic()
         self.terminated = False
+        self.first_sign = None  # when the first error line or end of a rank was seen, while steps were awaited
         self.first_ended = None  # the rank that the agent saw end with a failure first
         variables = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "OMPI"))}
         for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
@@ -164,7 +170,8 @@ class Start:
     def process(self, words, variables, name):
         words = words + ["--out", str(self.training.folder), "--resume", "if-any"]
         with open(f"{self.log}.{name}.out", "wb") as out, open(f"{self.log}.{name}.err", "wb") as err:
-            return subprocess.Popen(words, env=variables, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+            return subprocess.Popen(words, env=variables, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                    preexec_fn=hears_hangups)
 
     def rank_pids(self, limit_s=60):
         """Waits until all ranks were started."""
@@ -236,10 +243,22 @@ class Start:
         while time.monotonic() < until:
             if len(self.steps_printed()) >= wanted:
                 return True
+            self.look_for_sign()
             if self.is_over():
                 return False
             time.sleep(0.02)
         return False
+
+    def look_for_sign(self):
+        if self.first_sign is None and (self.errors() or self.is_over()):
+            self.first_sign = time.monotonic()
+
+    def wait_for_sign(self, limit_s):
+        """Waits for the first error line, or for the end."""
+        until = time.monotonic() + limit_s
+        while self.first_sign is None and time.monotonic() < until:
+            self.look_for_sign()
+            time.sleep(0.02)
 
     def end_everything(self):
         for pid in self.left():
