@@ -1,15 +1,17 @@
 # What a person types. Everything here is safe to run again: what is there already is left alone.
-# Variables: SLIPWAY_TORCH=<torch/ folder of an installed PyTorch 2.11>, BUILD=<build folder>, JOBS=<number>.
+# Variables: SLIPWAY_TORCH=<torch/ folder of an installed PyTorch 2.11>, BUILD=<build folder>, JOBS=<number>,
+# SECONDS=<of each fuzz target>.
 # `make help` prints what stands behind two number signs.
 BUILD ?= build
 JOBS ?= $(shell nproc)
+SECONDS ?= 60
 STEP := setup/step.sh
 GENERATOR = $(if $(wildcard $(BUILD)/CMakeCache.txt),,-G Ninja)
 TORCH = $(if $(SLIPWAY_TORCH),-DSLIPWAY_TORCH="$(SLIPWAY_TORCH)")
 # The packages of tests, where a goal needs them.
-PACKAGES = $(if $(filter test bench format check-format,$(MAKECMDGOALS)),test,$(if $(filter package check-package,$(MAKECMDGOALS)),package))
+PACKAGES = $(if $(filter test differential sanitize sanitize-threads bench format check-format,$(MAKECMDGOALS)),test,$(if $(filter package check-package,$(MAKECMDGOALS)),package,$(if $(filter fuzz,$(MAKECMDGOALS)),fuzz)))
 
-.PHONY: all setup packages torchtitan configure demo test pictures format check-format bench gpu-program test-gpu gpu-kit package rank-package check-package clean help
+.PHONY: all setup packages torchtitan configure demo test differential sanitize sanitize-threads pictures format check-format bench fuzz gpu-program test-gpu gpu-kit package rank-package check-package clean help
 
 all: configure  ## what make alone does: install what is missing, build build/slipway and build/slipway-rank
 	@$(STEP) "Building $(BUILD)/slipway and $(BUILD)/slipway-rank" \
@@ -39,6 +41,23 @@ test: torchtitan configure  ## build and run every test, and name those that cou
 	@ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure --no-tests=error --output-junit tests/ctest.xml; \
 	  status=$$?; python3 tests/not_run.py $(BUILD); exit $$status
 
+# Eight processes, JOBS at a time, each with every eighth scenario.
+SCENARIOS ?= 5000
+FIRST ?= 1
+differential: configure  ## 5,000 random scenarios through every engine; SCENARIOS=N others, FIRST=N from another number on
+	@$(STEP) "Building drawn_scenarios_test" cmake --build $(BUILD) --parallel $(JOBS) --target drawn_scenarios_test
+	@seq 0 7 | SLIPWAY_DRAWN_SCENARIOS=$(SCENARIOS) SLIPWAY_DRAWN_FIRST=$(FIRST) xargs -P $(JOBS) -I{} \
+	  $(BUILD)/tests/drawn_scenarios_test --gtest_brief=1 --gtest_filter='*AgreeInEveryEngine/{}'
+
+# A part of the suite, below two hours on two cores. What is not ours and not instrumented: tests/sanitizers.
+PART ?= 1
+PARTS ?= 4
+sanitize: setup  ## every fourth test with AddressSanitizer and UndefinedBehaviorSanitizer; PART=2, 3, 4 the others
+	@setup/sanitize.sh asan $(PART) $(PARTS) $(JOBS) $(TORCH)
+
+sanitize-threads: setup  ## the same with ThreadSanitizer
+	@setup/sanitize.sh tsan $(PART) $(PARTS) $(JOBS) $(TORCH)
+
 pictures: all  ## draw the pictures of the README again: docs/pictures/ (one needs chromium and chromium-driver)
 	@$(STEP) "Pictures" python3 tests/docs/pictures.py $(BUILD) docs/pictures
 
@@ -50,6 +69,12 @@ check-format: packages  ## print what clang-format 14 would change (a test of ma
 
 bench: configure  ## build and run the benchmarks
 	@$(STEP) "Benchmarks" cmake --build $(BUILD) --parallel $(JOBS) --target bench
+
+# Clang, in a folder of its own: no LibTorch is needed, and nothing of $(BUILD) is built again.
+fuzz: packages  ## give made-up files to every reader for SECONDS=60 each, with sanitizers
+	@$(STEP) "Configuring $(BUILD)-fuzz" cmake --preset fuzz -B $(BUILD)-fuzz
+	@$(STEP) "Building fuzz targets" cmake --build $(BUILD)-fuzz --parallel $(JOBS) --target fuzz
+	@python3 tests/fuzz/fuzz.py $(BUILD)-fuzz --seconds $(SECONDS) --jobs $(JOBS)
 
 # Where nvcc 13 was found when the build was configured.
 gpu-program: all  ## build build/slipway-rank-cuda, where nvcc 13 is installed
@@ -82,6 +107,6 @@ clean:  ## remove build/ (installed packages and .venv/ stay)
 
 help:  ## print this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | while IFS="	" read -r target text; do \
-	  printf 'make %-14s %s\n' "$$target" "$$text"; done
-	@echo "BUILD=DIR builds in DIR instead of build/; JOBS=N runs N compilers and tests at a time"
+	  printf 'make %-16s %s\n' "$$target" "$$text"; done
+	@echo "BUILD=DIR builds in DIR instead of build/; JOBS=N runs N compilers, tests and fuzz targets at a time"
 	@echo "SLIPWAY_TORCH=DIR uses the PyTorch 2.11 whose torch/ folder is DIR instead of installing one in .venv/"

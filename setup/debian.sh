@@ -1,12 +1,12 @@
 #!/bin/sh
-# debian.sh [test|package]: installs the Debian packages that are missing, and only those: what the programs are built with,
-# with `test` also what tests, benchmarks and make format need, with `package` what make package needs. Slipway is tested on
-# Debian 12. The second word of a line is the upstream version there; another version is noted, not refused. Without a second
-# word, any version will do.
+# debian.sh [test|package|fuzz]: installs the Debian packages that are missing, and only those: what the programs are built
+# with, with `test` also what tests, benchmarks and make format need, with `package` what make package needs, with `fuzz` what
+# make fuzz needs. Slipway is tested on Debian 12. The second word of a line is the upstream version there; another version is
+# noted, not refused. Without a second word, any version will do.
 set -eu
 
 case "$#,${1:-}" in
-  0, | 1,test | 1,package) ;;
+  0, | 1,test | 1,package | 1,fuzz) ;;
   *) sed -n '2,5s/^# //p' "$0" >&2; exit 2 ;;
 esac
 
@@ -47,6 +47,11 @@ chromium-driver
 package_packages="
 python3-wheel 0.38
 "
+fuzz_packages="
+clang-19 1:19
+libclang-rt-19-dev 1:19
+"
+if [ "${1:-}" = fuzz ]; then packages="$packages$fuzz_packages"; fi
 if [ "${1:-}" = package ]; then packages="$packages$package_packages"; fi
 if [ "${1:-}" = test ]; then packages="$packages$test_packages"; fi
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <utility>
@@ -56,6 +57,27 @@ std::string line_of(const CheckpointEntry& e, std::uint64_t offset, std::uint64_
   return line.str();
 }
 
+// A matrix of so many elements, their bytes and those of their moments can be counted.
+constexpr std::int64_t most_elements = std::int64_t{1} << 56;
+
+bool is_shape(std::int64_t rows, std::int64_t columns) {
+  return rows > 0 && columns > 0 && rows <= most_elements / columns;
+}
+
+// Pieces one behind the other inside the parameter, and [from, to) inside what they cut out of it.
+bool is_possible(const CheckpointEntry& e) {
+  if (!is_shape(e.rows, e.columns) || e.shard_dim < -1 || e.shard_dim > 1 || e.pieces.empty()) return false;
+  std::int64_t end = 0, length = 0;
+  for (const Piece& piece : e.pieces) {
+    if (piece.begin < end || piece.end < piece.begin) return false;
+    end = piece.end;
+    length += piece.end - piece.begin;
+  }
+  const std::int64_t along = e.shard_dim == 1 ? e.columns : e.rows;
+  return end <= along && e.across.begin >= 0 && e.across.begin <= e.across.end && e.across.end <= across_all(e).end &&
+         e.from >= 0 && e.from <= e.to && e.to <= length * (e.across.end - e.across.begin);
+}
+
 StoredEntry entry_from(const std::string& line, const std::string& path) {
   std::istringstream in(line);
   StoredEntry e;
@@ -70,6 +92,7 @@ StoredEntry entry_from(const std::string& line, const std::string& path) {
   if (whole && in >> word) whole = word == "across" && in >> e.across.begin >> e.across.end;
   if (!whole) throw std::runtime_error(path + " holds a line that is no entry: " + line);
   e.dtype = *known;
+  if (!is_possible(e)) throw std::runtime_error(path + " holds an entry that no parameter has: " + line);
   return e;
 }
 
@@ -86,7 +109,8 @@ StoredMatrix matrix_from(const std::string& line, const std::string& path) {
   std::string word, dtype;
   in >> word >> m.name >> dtype >> m.rows >> m.columns >> m.offset >> m.checksum;
   const auto known = dtype_named(dtype);
-  if (!in || !known) throw std::runtime_error(path + " holds a line that is no matrix: " + line);
+  if (!in || !known || !is_shape(m.rows, m.columns))
+    throw std::runtime_error(path + " holds a line that is no matrix: " + line);
   m.dtype = *known;
   return m;
 }
@@ -177,11 +201,16 @@ std::string CheckpointReader::read(int shard, std::uint64_t offset, std::int64_t
   std::ifstream file(path, std::ios::binary);
   if (!file)
     throw std::runtime_error(path + " cannot be read: " + std::strerror(errno) + "; resume from another checkpoint");
+  // An index from elsewhere may name more than there is memory.
+  std::error_code unknown;
+  const std::uint64_t size = std::filesystem::file_size(path, unknown);
+  if (unknown || offset > size || static_cast<std::uint64_t>(count) > size - offset)
+    throw std::runtime_error(path + " ends before its last entry (" + name + "); resume from another checkpoint");
   std::string bytes(static_cast<std::size_t>(count), '\0');
   file.seekg(static_cast<std::streamoff>(offset));
   file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   if (!file || checksum_of(bytes) != checksum)
-    throw std::runtime_error(path + (file ? " is damaged (the checksum of " : " ends before its last entry (") + name +
+    throw std::runtime_error(path + (file ? " is damaged (the checksum of " : " cannot be read (") + name +
                              (file ? " does not fit)" : ")") + "; resume from another checkpoint");
   return bytes;
 }
@@ -192,6 +221,35 @@ std::string CheckpointReader::read(const StoredEntry& entry) const {
 
 std::string CheckpointReader::read(const StoredMatrix& matrix) const {
   return read(matrix.shard, matrix.offset, matrix.bytes(), matrix.checksum, matrix.name);
+}
+
+std::string why_not_whole(const std::string& checkpoint) {
+  try {
+    const CheckpointReader reader(checkpoint);
+    for (const auto& [name, entries] : reader.entries())
+      for (const StoredEntry& entry : entries) reader.read(entry);
+    for (const auto& [name, matrix] : reader.matrices()) reader.read(matrix);
+    return "";
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+}
+
+NewestWhole newest_whole_checkpoint(const std::string& run_folder) {
+  NewestWhole found;
+  const std::vector<std::int64_t> steps = complete_checkpoints(run_folder);
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    const std::string checkpoint = checkpoint_path(run_folder, *step), why = why_not_whole(checkpoint);
+    if (why.empty()) {
+      found.checkpoint = checkpoint;
+      return found;
+    }
+    found.damaged.push_back(why);
+  }
+  if (found.damaged.empty()) return found;
+  std::string text = "no checkpoint in " + checkpoints_path(run_folder) + " is whole:";
+  for (const std::string& why : found.damaged) text += "\n" + why;
+  throw std::runtime_error(text + "\nremove them, or give --out another folder, to start from the beginning");
 }
 
 // A parameter from all shards.

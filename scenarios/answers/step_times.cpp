@@ -16,8 +16,14 @@ struct ComputeSpan {
 
 // [window][rank]. Leaves out a last window that the training's end cut, unless it is the only one.
 std::vector<std::vector<ComputeSpan>> compute_spans(const Trace& trace) {
-  std::vector<std::vector<ComputeSpan>> spans(static_cast<std::size_t>(std::max(1, trace.steps / trace.window)),
-                                              std::vector<ComputeSpan>(trace.ranks));
+  const auto windows = static_cast<std::size_t>(std::max(1, trace.steps / trace.window));
+  const auto ranks = static_cast<std::size_t>(trace.ranks);
+  // A file's numbers of steps and ranks are no reason to allocate. Of few, the error below names what is missing.
+  constexpr std::size_t few = 1'000'000;
+  if (windows * ranks > std::max(few, trace.records.size()))
+    throw std::invalid_argument("the trace has " + std::to_string(trace.records.size()) + " tasks, too few for " +
+                                std::to_string(trace.steps) + " steps of " + std::to_string(ranks) + " ranks");
+  std::vector<std::vector<ComputeSpan>> spans(windows, std::vector<ComputeSpan>(ranks));
   for (const TraceRecord& record : trace.records) {
     const auto window = static_cast<std::size_t>(record.step / trace.window);
     const bool is_cut = window == spans.size() && record.step < trace.steps;

@@ -126,8 +126,10 @@ using LaneNames = std::map<std::pair<int, int>, std::string>;  // (pid, tid) →
 
 // The error for a value of the wrong type.
 std::runtime_error misplaced(const std::string& at, const Json& value, const char* expected) {
-  std::string held = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (held.size() > 40) held = std::string("a long ") + value.type_name();
+  // Text of a list within lists may need more stack than there is.
+  const bool is_short = value.is_primitive() || value.empty();
+  std::string held = is_short ? value.dump(-1, ' ', false, Json::error_handler_t::replace) : std::string();
+  if (!is_short || held.size() > 40) held = std::string(value.is_structured() ? "an " : "a long ") + value.type_name();
   return std::runtime_error(at + " is " + held + ", where " + expected + " belongs");
 }
 

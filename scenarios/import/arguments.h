@@ -48,7 +48,8 @@ std::string with_variables(const std::string& text, const Variables& variables);
 std::string unset_variable(const std::string& text);
 
 // The words of a script, command by command. Comments are left out, lines joined at a backslash. Assignments and
-// arrays become `variables`, unless they are there already; "${ARGS[@]}" becomes the array's words.
+// arrays become `variables`, unless they are there already; "${ARGS[@]}" becomes the array's words. Throws UsageError
+// where variables multiply to more than 64 MB.
 struct ShellCommand {
   std::vector<std::string> words;
   int line = 0;

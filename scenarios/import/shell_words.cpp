@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "scenarios/import/arguments.h"
+#include "scenarios/language/usage_error.h"
 
 namespace slipway::scenarios {
 
@@ -22,6 +23,11 @@ std::size_t name_length(std::string_view text) {
   return is_name(text.substr(0, length)) ? length : 0;
 }
 
+// Characters of a text with its variables replaced: a script may double a variable line by line.
+constexpr std::size_t most_characters = 1 << 20;
+constexpr std::size_t most_of_script = 64 << 20;  // of all its texts
+constexpr int most_nested = 16;                   // ${A:-${B:-...}}
+
 // "$TP", "${TP}", "${TP:-4}" at the beginning of a text.
 struct Reference {
   std::string name;
@@ -37,11 +43,11 @@ Reference reference_at(std::string_view text) {
   }
   int depth = 0;
   std::size_t end = 1;
-  for (; end < text.size(); ++end) {
+  for (; end < text.size() && depth <= most_nested; ++end) {
     if (text[end] == '{') ++depth;
     if (text[end] == '}' && --depth == 0) break;
   }
-  if (end == text.size()) return {};
+  if (end == text.size() || depth != 0) return {};
   const std::string_view inside = text.substr(2, end - 2);
   const std::size_t length = name_length(inside);
   if (length == 0) return {};
@@ -167,6 +173,14 @@ std::vector<std::string> split_at_spaces(const std::string& text) {
   return words;
 }
 
+// Takes the characters of a text from those that are left.
+std::string counted(std::string text, std::size_t& left) {
+  if (text.size() > left)
+    throw UsageError("the variables of the script multiply to more than 64 MB of text; give the arguments without it");
+  left -= text.size();
+  return text;
+}
+
 std::string without_marks(std::string text) {
   std::erase(text, in_quotes);
   std::replace(text.begin(), text.end(), dollar, '$');
@@ -175,14 +189,15 @@ std::string without_marks(std::string text) {
 
 // Words of one command, with variables replaced. A variable alone stands for all of its words, unless it is quoted and
 // no array.
-std::vector<std::string> expanded(const std::vector<std::string>& words, const Variables& variables) {
+std::vector<std::string> expanded(const std::vector<std::string>& words, const Variables& variables,
+                                  std::size_t& left) {
   std::vector<std::string> out;
   for (const std::string& marked : words) {
     const bool is_quoted = marked.starts_with(in_quotes) && marked.find("[@]") == std::string::npos;
     std::string word = marked;
     std::erase(word, in_quotes);
     const bool is_alone = reference_at(word).length == word.size() && !word.empty();
-    const std::string text = without_marks(with_variables(word, variables));
+    const std::string text = counted(without_marks(with_variables(word, variables)), left);
     if (is_alone && !is_quoted && text != word) {
       for (std::string& each : split_at_spaces(text)) out.push_back(std::move(each));
     } else {
@@ -202,9 +217,8 @@ std::size_t assigned(const std::string& word) {
 }  // namespace
 
 std::string with_variables(const std::string& text, const Variables& variables) {
-  constexpr std::size_t most = 1 << 20;  // characters: a script may double a variable line by line
   std::string out;
-  for (std::size_t at = 0; at < text.size() && out.size() < most;) {
+  for (std::size_t at = 0; at < text.size() && out.size() < most_characters;) {
     const Reference found = reference_at(std::string_view(text).substr(at));
     if (found.length == 0) {
       out += text[at++];
@@ -231,6 +245,7 @@ std::string unset_variable(const std::string& text) {
 std::vector<ShellCommand> shell_commands(const std::string& text, Variables& variables) {
   const Variables given = variables;  // they hold against the script's own
   std::vector<ShellCommand> commands;
+  std::size_t left = most_of_script;
   for (Line& line : Splitter(text).lines()) {
     std::vector<std::string>& words = line.words;
     if (words[0] == "export" || words[0] == "local" || words[0] == "declare") words.erase(words.begin());
@@ -242,17 +257,17 @@ std::vector<ShellCommand> shell_commands(const std::string& text, Variables& var
       std::string value = without_marks(with_variables(words[first].substr(length + (adds ? 2 : 1)), variables));
       if (first + 1 < words.size() && words[first + 1] == "(") {
         for (const std::string& word :
-             expanded({words.begin() + static_cast<std::ptrdiff_t>(first) + 2, words.end()}, variables))
+             expanded({words.begin() + static_cast<std::ptrdiff_t>(first) + 2, words.end()}, variables, left))
           value += (value.empty() ? "" : " ") + word;
         first = words.size() - 1;
       }
       if (given.contains(name)) continue;
       std::string& variable = variables[name];
-      variable = adds && !variable.empty() ? variable + " " + value : value;
+      variable = counted(adds && !variable.empty() ? variable + " " + value : value, left);
     }
     if (first < words.size())
       commands.push_back(
-          {expanded({words.begin() + static_cast<std::ptrdiff_t>(first), words.end()}, variables), line.number});
+          {expanded({words.begin() + static_cast<std::ptrdiff_t>(first), words.end()}, variables, left), line.number});
   }
   return commands;
 }

@@ -29,12 +29,18 @@ struct Scalar {
   bool is_text = false;
 };
 
+constexpr double most = 9.2e18;   // of what becomes an integer; baseTimeNanoseconds is 1.8e18
+constexpr double most_int = 2e9;  // of what becomes an int
+
+// 0 for text that is no such number: "nan" begins the names of kernels, too.
 double number_of(const Scalar& value) {
   if (!value.is_text) return value.number;
   double number = 0;
   std::from_chars(value.text.data(), value.text.data() + value.text.size(), number);
-  return number;
+  return std::abs(number) <= most ? number : 0;
 }
+
+int int_of(double number) { return static_cast<int>(std::clamp(number, -most_int, most_int)); }
 
 // "7" of a number, "Spans" of text.
 std::string text_of(const Scalar& value) {
@@ -129,7 +135,6 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool take(const Scalar& value) {
-    constexpr double most = 9.2e18;  // of what becomes an integer; baseTimeNanoseconds is 1.8e18
     if (!value.is_text && !(std::abs(value.number) <= most)) return is_odd("a number above 9.2e18");
     const bool counts = (depth_ == 3 && key_ == "dur") || (depth_ >= 6 && is_of_shapes());
     if (counts && number_of(value) < 0) return is_odd("a duration or a shape below 0");
@@ -141,8 +146,8 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
       if (key_ == "name" && trace_.device.empty()) trace_.device = text_of(value);
       if (key_ == "totalGlobalMem" && trace_.device_bytes == 0) trace_.device_bytes = number_of(value);
     } else if (section_ == "distributedInfo" && depth_ == 2) {
-      if (key_ == "rank") trace_.rank = static_cast<int>(number_of(value)), trace_.has_rank = true;
-      if (key_ == "world_size") trace_.world = static_cast<int>(number_of(value));
+      if (key_ == "rank") trace_.rank = int_of(number_of(value)), trace_.has_rank = true;
+      if (key_ == "world_size") trace_.world = int_of(number_of(value));
     }
     return true;
   }
@@ -167,7 +172,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     if (argument_key_ == "dtype") message.dtype = value.text;
     if (argument_key_ == "In msg nelems") message.in_elements = number_of(value);
     if (argument_key_ == "Out msg nelems") message.out_elements = number_of(value);
-    if (argument_key_ == "Group size") message.members = static_cast<int>(number_of(value));
+    if (argument_key_ == "Group size") message.members = int_of(number_of(value));
     if (argument_key_ == "Process Group Name") message.group = text_of(value);
     if (argument_key_ == "Process Group Description") message.description = value.text;
     if (argument_key_ == "Process Group Ranks") message.ranks = ranks_in(value.text);
@@ -241,8 +246,8 @@ std::int32_t Handler::arguments_index() {
 void Handler::take_kernel(bool is_copy) {
   KinetoKernel kernel;
   kernel.name = name_index(event_.name);
-  kernel.device = static_cast<std::int32_t>(event_.device.value_or(0));
-  kernel.stream = static_cast<std::int32_t>(event_.stream.value_or(0));
+  kernel.device = int_of(event_.device.value_or(0));
+  kernel.stream = int_of(event_.stream.value_or(0));
   kernel.start_us = event_.start_us, kernel.duration_us = event_.duration_us;
   kernel.bytes = event_.bytes, kernel.is_copy = is_copy;
   kernel.message = message_index();

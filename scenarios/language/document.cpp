@@ -6,7 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <set>
+#include <map>
 #include <sstream>
 
 #include "scenarios/files/files.h"
@@ -17,14 +17,35 @@ namespace slipway::scenarios {
 namespace {
 
 constexpr int max_depth = 64;
-// Aliases (*name) are copied; this bounds what a small file can grow to.
+// Aliases (*name) are copied; these bound what a small file can grow to.
 constexpr std::size_t max_values = 200'000;
+constexpr std::size_t max_text = 64'000'000;  // bytes of all keys and values
+constexpr std::size_t max_defects = 100;      // more help nobody
+
+// A file of another kind is often one value of megabytes.
+std::string shortened(const std::string& text) {
+  constexpr std::size_t most = 120;
+  if (text.size() <= most) return text;
+  std::size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // inside a character of UTF-8
+  return text.substr(0, end) + "...";
+}
 
 struct Reading {
   std::string file;
   Defects& defects;
-  std::size_t values = 0;
+  std::size_t values = 0, text = 0;
   bool too_large = false;
+  std::vector<std::string> path = {};  // keys and places in lists that lead to the value at hand
+
+  // Counts a text that is copied.
+  void take(const std::string& copied) { too_large = (text += copied.size()) > max_text || too_large; }
+  void refuse(int line, const std::string& message, const std::string& remedy) {
+    std::string key;
+    for (const std::string& part : path) key += (key.empty() ? "" : ".") + part;
+    if (defects.size() < max_defects)
+      defects.push_back({file, line, key.empty() ? "(top level)" : shortened(key), message, remedy});
+  }
 };
 
 Origin origin_of(const YAML::Mark& mark, const Reading& reading, const Origin& parent) {
@@ -32,52 +53,56 @@ Origin origin_of(const YAML::Mark& mark, const Reading& reading, const Origin& p
   return {reading.file, mark.line + 1};
 }
 
-Value convert(const YAML::Node& node, Reading& reading, const Origin& parent, const std::string& path, int depth);
+Value convert(const YAML::Node& node, Reading& reading, const Origin& parent, int depth);
 
-void convert_map(const YAML::Node& node, Reading& reading, const std::string& path, int depth, Value& map) {
+void convert_map(const YAML::Node& node, Reading& reading, int depth, Value& map) {
   map.kind = Value::Kind::map;
-  std::set<std::string> seen;
+  std::map<std::string, int, std::less<>> line_of;
   for (const auto& item : node) {
+    if (reading.too_large) return;
     const Origin origin = origin_of(item.first.Mark(), reading, map.origin);
     if (!item.first.IsScalar()) {
-      reading.defects.push_back({reading.file, origin.line, path.empty() ? "(top level)" : path,
-                                 "a key must be a plain word", "write 'key: value'"});
+      reading.refuse(origin.line, "a key must be a plain word", "write 'key: value'");
       continue;
     }
-    const std::string key = item.first.Scalar();
-    const std::string full = path.empty() ? key : path + "." + key;
-    if (!seen.insert(key).second) {
-      const int first = map.find(key)->origin.line;
-      reading.defects.push_back(
-          {reading.file, origin.line, full,
-           "the key is given twice, first on line " + std::to_string(first) + "; allowed: each key once",
-           "remove one of the two"});
-      continue;
+    const std::string& key = item.first.Scalar();
+    reading.take(key);
+    reading.path.push_back(shortened(key));
+    const auto [known, is_new] = line_of.try_emplace(key, origin.line);
+    if (is_new) {
+      Value value = convert(item.second, reading, origin, depth + 1);
+      // yaml-cpp marks a block map at its first item; its errors belong to the line that names it.
+      if (value.kind == Value::Kind::map || value.kind == Value::Kind::list) value.origin = origin;
+      map.entries.push_back({key, origin, std::move(value)});
+    } else {
+      reading.refuse(
+          origin.line,
+          "the key is given twice, first on line " + std::to_string(known->second) + "; allowed: each key once",
+          "remove one of the two");
     }
-    Value value = convert(item.second, reading, origin, full, depth + 1);
-    // yaml-cpp marks a block map at its first item; its errors belong to the line that names it.
-    if (value.kind == Value::Kind::map || value.kind == Value::Kind::list) value.origin = origin;
-    map.entries.push_back({key, origin, std::move(value)});
+    reading.path.pop_back();
   }
 }
 
-Value convert(const YAML::Node& node, Reading& reading, const Origin& parent, const std::string& path, int depth) {
+Value convert(const YAML::Node& node, Reading& reading, const Origin& parent, int depth) {
   Value value;
   value.origin = origin_of(node.Mark(), reading, parent);
-  if (++reading.values > max_values || depth > max_depth) {
-    reading.too_large = true;
-    return value;
-  }
+  if (++reading.values > max_values || depth > max_depth) reading.too_large = true;
+  if (node.IsScalar()) reading.take(node.Scalar());
+  if (reading.too_large) return value;
   if (node.IsScalar()) {
     value.kind = Value::Kind::scalar;
     value.text = node.Scalar();
     value.quoted = node.Tag() == "!";
   } else if (node.IsSequence()) {
     value.kind = Value::Kind::list;
-    for (std::size_t i = 0; i < node.size() && !reading.too_large; ++i)
-      value.items.push_back(convert(node[i], reading, value.origin, path + "." + std::to_string(i), depth + 1));
+    for (std::size_t i = 0; i < node.size() && !reading.too_large; ++i) {
+      reading.path.push_back(std::to_string(i));
+      value.items.push_back(convert(node[i], reading, value.origin, depth + 1));
+      reading.path.pop_back();
+    }
   } else if (node.IsMap()) {
-    convert_map(node, reading, path, depth, value);
+    convert_map(node, reading, depth, value);
   } else {
     value.origin = parent;  // an empty value has the line of its key
   }
@@ -99,9 +124,9 @@ std::optional<Value> parse_document(const std::string& text, const std::string& 
       return refuse(1, "the file holds " + std::to_string(documents.size()) + " YAML documents; allowed: one",
                     "keep one and remove the '---' lines");
     Reading reading{file, defects};
-    Value root = convert(documents[0], reading, {file, 1}, "", 0);
+    Value root = convert(documents[0], reading, {file, 1}, 0);
     if (reading.too_large)
-      return refuse(1, "the file is nested deeper than 64 levels or holds more than 200000 values",
+      return refuse(1, "the file is nested deeper than 64 levels, or holds more than 200000 values or 64 MB of text",
                     "remove aliases (*name) that refer to themselves or multiply");
     return root;
   } catch (const YAML::Exception& error) {
@@ -206,19 +231,6 @@ Value scalar(std::string text, Origin origin) {
   value.origin = std::move(origin);
   return value;
 }
-
-namespace {
-
-// A file of another kind is often one value of megabytes.
-std::string shortened(const std::string& text) {
-  constexpr std::size_t most = 120;
-  if (text.size() <= most) return text;
-  std::size_t end = most;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // inside a character of UTF-8
-  return text.substr(0, end) + "...";
-}
-
-}  // namespace
 
 std::string in_words(const Value& value) {
   switch (value.kind) {

@@ -50,8 +50,8 @@ Value scalar(std::string text, Origin origin);
 // "a map", "a list", "'four'", "nothing": how an error names what it found.
 std::string in_words(const Value& value);
 
-// Parses one document. Syntax errors, a second document, duplicate keys and nesting beyond 64 levels are
-// added to `defects`; empty when nothing usable was read.
+// Parses one document. Syntax errors, a second document, duplicate keys, nesting beyond 64 levels and more than
+// 200,000 values or 64 MB of text are added to `defects`; empty when nothing usable was read.
 std::optional<Value> parse_document(const std::string& text, const std::string& file, Defects& defects);
 // The same for a file; `key` names who asked for it in the error of an unreadable file, `from` where.
 std::optional<Value> read_document(const std::string& path, const Origin& from, const std::string& key,

@@ -36,6 +36,11 @@ bool abbreviates(std::string_view typed, std::string_view word) {
   return typed.empty();
 }
 
+// By so much that no number of edits below most_edits would do. A file of another kind may have a key of megabytes.
+bool is_longer_than_all(std::string_view typed, const std::vector<std::string>& words) {
+  return std::all_of(words.begin(), words.end(), [&](const auto& word) { return typed.size() > 2 * word.size() + 2; });
+}
+
 std::vector<std::string> those(const std::vector<std::string>& words,
                                const std::function<bool(const std::string&)>& meant) {
   std::vector<std::string> found;
@@ -46,7 +51,7 @@ std::vector<std::string> those(const std::vector<std::string>& words,
 }  // namespace
 
 std::vector<std::string> nearest(std::string_view typed, const std::vector<std::string>& words) {
-  if (typed.empty() || words.empty()) return {};
+  if (typed.empty() || words.empty() || is_longer_than_all(typed, words)) return {};
   auto begun = those(words, [&](const std::string& word) { return word.starts_with(typed); });
   begun.resize(std::min(begun.size(), most_words));
   if (!begun.empty()) return begun;

@@ -24,8 +24,11 @@ std::string in_words(const PublishedRow& row) {
   std::string text = fmt::format("{} s{}, {} GPUs: t{}{}", row.step.model->name, row.step.model->sequence, row.gpus,
                                  cut.tensor, cut.sequence_parallel && cut.tensor > 1 ? "+sp" : "");
   if (cut.context > 1) text += fmt::format(" c{}", cut.context);
-  text += fmt::format(" p{} d{} b{} m{} zero{}", row.step.layout.pipeline, row.step.layout.data, row.step.micro_batch,
-                      micro_batches_of(row.step), row.step.layout.zero);
+  text += fmt::format(" p{} d{} b{}", row.step.layout.pipeline, row.step.layout.data, row.step.micro_batch);
+  // Of a row that was read in part, the batch may still be missing.
+  const std::int64_t at_once = row.step.micro_batch * row.step.layout.data;
+  if (at_once > 0 && row.step.global_batch % at_once == 0) text += fmt::format(" m{}", micro_batches_of(row.step));
+  text += fmt::format(" zero{}", row.step.layout.zero);
   if (cut.expert > 1) text += fmt::format(" e{}", cut.expert);
   if (cut.chunks > 1) text += fmt::format(" v{}", cut.chunks);
   if (row.step.narrow != NarrowRecipe::none) text += fmt::format(" {}", name_of(row.step.narrow));

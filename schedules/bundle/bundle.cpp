@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <istream>
 #include <iterator>
@@ -372,6 +373,7 @@ Bundle read_bundle(std::istream& in, const std::string& name) {
   }
   Bundle bundle;
   fields(reader, bundle);
+  require_none(reader, run_defect(bundle.run));
   settle(reader, bundle.graph);
   for (TaskGraph& graph : bundle.larger) settle(reader, graph);
   if (const std::string defect = ladder_defect(bundle.batches, programs_of(bundle)); !defect.empty())
@@ -423,13 +425,15 @@ std::string rule_defect(const BatchSchedule& schedule) {
       whole = true;
       break;
     case BatchRule::linear:
-      whole = schedule.warmup > 0;
+      whole = schedule.warmup > 0 && std::isfinite(schedule.warmup);
       break;
     case BatchRule::stages:
-      whole = !schedule.stages.empty();
+      whole = !schedule.stages.empty() && std::all_of(schedule.stages.begin(), schedule.stages.end(), [](const auto& s) {
+                return s.from >= 0 && std::isfinite(s.from) && s.batch > 0;
+              });
       break;
     case BatchRule::norm_test:
-      whole = schedule.eta > 0 && schedule.test_every > 0;
+      whole = schedule.eta > 0 && std::isfinite(schedule.eta) && schedule.test_every > 0;
       break;
   }
   return whole ? "" : "the batch rule is unknown, or lacks a number";

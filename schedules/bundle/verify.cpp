@@ -19,18 +19,21 @@ namespace {
 // A count of a block, a layout or a step: large enough for any model, small enough that two of them can be multiplied.
 constexpr double most_count = 1e9;
 constexpr double most_product = 9e16;  // as in the rule book, of what is counted in 64-bit integers
-constexpr double most_ranks = 1e7, most_blocks = 1e6;
+constexpr double most_ranks = 1e7, most_stages = 1e6;
+// As scenarios/language/keys.cpp has them. Blocks and experts are laid out in memory, so a few digits of a file must not be
+// the reason to make more of them.
+constexpr double most_layers = 1e4, most_experts = 1e5;
 
 struct Number {
   const char* name;
   double value;
-  double least = 0;
+  double least = 0, most = most_count;
 };
 
-// The first one that is no whole number from its least to most_count.
+// The first one that is no whole number from its least to its most.
 std::string first_defect(std::initializer_list<Number> numbers) {
   for (const Number& number : numbers)
-    if (!(number.value >= number.least && number.value <= most_count))
+    if (!(number.value >= number.least && number.value <= number.most))
       return std::string(number.name) + " is " + std::to_string(number.value);
   return "";
 }
@@ -44,7 +47,7 @@ std::string block_defect(const BlockRun& run) {
   const std::string defect = first_defect({{"count", as(run.count), 1},
                                            {"hidden", as(b.hidden), 1},
                                            {"ffn", as(b.ffn)},
-                                           {"experts", as(b.experts)},
+                                           {"experts", as(b.experts), 0, most_experts},
                                            {"experts_per_token", as(b.experts_per_token), b.experts > 0 ? 1.0 : 0.0},
                                            {"shared_ffn", as(b.shared_ffn)},
                                            {"expert_groups", as(b.expert_groups), 1},
@@ -94,7 +97,7 @@ std::string model_defect(const Model& model) {
     if (run.block.kind != kind || (kind != BlockKind::transformer && run.count != 1))
       return "the model's blocks are not an embedding, layers and a head";
   }
-  if (blocks > most_blocks || parameters > most_product)
+  if (blocks > most_layers + 2 || parameters > most_product)
     return "the model has more blocks or parameters than can be counted";
   return first_defect({{"the sequence", as(model.sequence), 1}});
 }
@@ -110,10 +113,10 @@ std::string layout_defect(const Layout& l) {
                                      {"expert_tensor", as(l.expert_tensor)},
                                      {"replicate", as(l.replicate), 1}});
   if (defect.empty() && (l.zero < 0 || l.zero > 3)) defect = "zero is " + std::to_string(l.zero);
-  if (defect.empty() && (ranks > most_ranks || as(l.pipeline) * as(l.chunks) > most_blocks))
+  if (defect.empty() && (ranks > most_ranks || as(l.pipeline) * as(l.chunks) > most_stages))
     defect = "it has more ranks or stages than can be counted";
   for (const int layers : l.split_list)
-    if (defect.empty() && (layers < 0 || as(layers) > most_blocks))
+    if (defect.empty() && (layers < 0 || as(layers) > most_layers))
       defect = "split has a stage of " + std::to_string(layers);
   return defect.empty() ? "" : "the layout: " + defect;
 }
@@ -158,6 +161,17 @@ std::string numbers_defect(const Step& step) {
   for (const double number : {step.clip_norm, routing.skew, routing.balancing_loss, routing.capacity})
     if (defect.empty() && !(number >= 0 && std::isfinite(number))) defect = "a number of the step is below 0, or none";
   return defect;
+}
+
+// As scenarios/language/keys.cpp has them.
+std::string run_defect(const Run& run) {
+  const std::string defect = first_defect({{"steps", as(run.steps), 1},
+                                           {"checkpoint_steps", as(run.checkpoint_steps)},
+                                           {"checkpoints_kept", as(run.checkpoints_kept), 1}});
+  if (!defect.empty()) return "the run's " + defect;
+  if (!(run.heartbeat_s > 0 && run.heartbeat_s <= 1e6))
+    return "the run's heartbeat is " + std::to_string(run.heartbeat_s) + " seconds";
+  return "";
 }
 
 namespace {

@@ -3,6 +3,7 @@
 // bubble work, and both are checked.
 //
 //   numbers_defect    each number of the step by itself: counts that are counts, sums and products that can be counted
+//   run_defect        the same of the run: steps, checkpoints, heartbeat
 //   rule book         the step as a whole (schedules/rules)
 //   lowering_defect   tasks, messages, members, bytes: those of lower(step), and behind them nothing but bubble work
 //   order_defect      every task once, behind what it needs
@@ -13,12 +14,13 @@
 
 #include <string>
 
-#include "schedules/graph/task_graph.h"
+#include "schedules/bundle/bundle.h"
 
 namespace slipway::schedules {
 
 // Each returns what is wrong, empty where nothing is.
 std::string numbers_defect(const Step& step);
+std::string run_defect(const Run& run);
 // Requires a step without numbers_defect.
 std::string step_defect(const TaskGraph& graph);
 // Requires a step without defect.

@@ -143,6 +143,41 @@ TEST(CheckpointFile, ACutOrMissingFileIsNamed) {
   EXPECT_THAT([&] { CheckpointReader{missing}; }, ThrowsMessage<std::runtime_error>(HasSubstr("is no checkpoint")));
 }
 
+// Sound checksums, and an index that nobody's shard has.
+std::string with_index(const std::string& index) {
+  const std::string folder = written("forged");
+  Manifest manifest = read_manifest(folder);
+  manifest.shards[3] = checksum_of(index);
+  write_durably(folder + "/shard-3.index", index);
+  write_durably(manifest_path(folder), to_text(manifest));
+  return folder;
+}
+
+TEST(CheckpointFile, AnEntryThatNoParameterHasIsRefusedBeforeItIsFollowed) {
+  EXPECT_NO_THROW(CheckpointReader{with_index("entry a float64 4 8 1 0 16 4 0 7 2 0 2 4 6\n")});
+  for (const char* numbers :
+       {"-4 8 1 0 16 4 0 7 1 0 4", "4 0 1 0 0 4 0 7 1 0 0", "4 8 2 0 16 4 0 7 1 0 4", "4 8 1 -1 16 4 0 7 1 0 4",
+        "4 8 1 5 4 4 0 7 1 0 4", "4 8 1 0 17 4 0 7 1 0 4", "4 8 1 0 16 4 0 7 1 0 9", "4 8 1 0 16 4 0 7 1 4 0",
+        "4 8 1 0 16 4 0 7 2 4 6 0 2", "4 8 1 0 16 4 0 7 0", "4 8 1 0 8 4 0 7 1 0 4 across 3 1",
+        "4 8 1 0 8 4 0 7 1 0 4 across 0 5", "4 8 1 0 8 4 0 7 1 0 4 across -1 1",
+        "4294967296 4294967296 -1 0 16 4 0 7 1 0 4"})
+    EXPECT_THAT([&] { CheckpointReader{with_index(std::string("entry a float64 ") + numbers + "\n")}; },
+                ThrowsMessage<std::runtime_error>(HasSubstr("holds an entry that no parameter has")))
+        << numbers;
+  for (const char* numbers : {"-2 2 0 7", "4294967296 4294967296 0 7"})
+    EXPECT_THAT([&] { CheckpointReader{with_index(std::string("matrix m float64 ") + numbers + "\n")}; },
+                ThrowsMessage<std::runtime_error>(HasSubstr("holds a line that is no matrix")));
+}
+
+TEST(CheckpointFile, AnEntryOfMoreBytesThanItsFileTakesNoMemory) {
+  const CheckpointReader reader(with_index("entry a float64 1073741824 1048576 -1 0 1125899906842624 4 0 7 1 0 1073741824\n"
+                                           "matrix m float64 1073741824 1048576 18446744073709551615 7\n"));
+  EXPECT_THAT([&] { reader.read(reader.entries_of("a").front()); },
+              ThrowsMessage<std::runtime_error>(HasSubstr("shard-3.data ends before its last entry (a)")));
+  EXPECT_THAT([&] { reader.read(*reader.matrix("m")); },
+              ThrowsMessage<std::runtime_error>(HasSubstr("shard-3.data ends before its last entry (m)")));
+}
+
 TEST(CheckpointFolder, OnlyCompleteOnesCountAndTheLatestIsFound) {
   const std::string run = temporary_folder().path("run");
   EXPECT_THAT([&] { resolve_checkpoint("latest", run); },

@@ -218,5 +218,16 @@ TEST(ChromeTrace, AValueOfTheWrongTypeIsNamedByItsPlaceInTheFile) {
             refusal("otherData.peak_bytes[1] is \"x\", where a number belongs"));
 }
 
+TEST(ChromeTrace, ListsWithinListsAreRefusedWhateverTheirDepth) {
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  std::istringstream in("{\"otherData\": " + deep + ", \"traceEvents\": []}");
+  try {
+    read_chrome_trace(in, "t.json");
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("otherData is an array, where an object belongs"));
+  }
+}
+
 }  // namespace
 }  // namespace slipway::test

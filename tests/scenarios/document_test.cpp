@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "scenarios/language/document.h"
+#include "scenarios/language/nearest.h"
 #include "scenarios/language/quantity.h"
 
 namespace slipway::test {
@@ -71,6 +72,29 @@ TEST(Document, AliasesThatMultiplyOrReferToThemselvesAreRefused) {
   }
   EXPECT_EQ(defects_of(bomb).size(), 1U);
   EXPECT_FALSE(defects_of("a: &a [*a]\n").empty());
+}
+
+TEST(Document, AnAliasThatRepeatsALongTextIsRefusedBeforeItFillsTheMemory) {
+  std::string bomb = "a: &a " + std::string(1'000'000, 'x') + "\nb: [";
+  for (int i = 0; i < 100'000; ++i) bomb += "*a, ";  // 100 GB
+  const Defects defects = defects_of(bomb + "]\n");
+  ASSERT_EQ(defects.size(), 1U);
+  EXPECT_THAT(defects[0].message, HasSubstr("64 MB of text"));
+}
+
+TEST(Document, ADuplicateKeyBelowALongKeyIsNamedShortly) {
+  std::string text = "cluster:\n  groups:\n  - {nodes: 1, nodes: 2}\n" + std::string(1'000'000, 'k') + ":\n";
+  for (int i = 0; i < 20'000; ++i) text += "  x: 1\n";  // a path of 1 MB for each would be 20 GB
+  const Defects defects = defects_of(text);
+  ASSERT_FALSE(defects.empty());
+  EXPECT_LE(defects.size(), 100U);
+  EXPECT_EQ(defects.front().key, "cluster.groups.0.nodes");
+  for (const ScenarioError& defect : defects) EXPECT_LT(defect.key.size(), 130U);
+}
+
+TEST(Nearest, AWordOfMegabytesIsLikeNone) {
+  EXPECT_TRUE(nearest(std::string(3'000'000, 'x'), {"tensor", "pipeline"}).empty());
+  EXPECT_EQ(nearest("tensr", {"tensor", "pipeline"}), std::vector<std::string>{"tensor"});
 }
 
 TEST(Document, AValueOfMegabytesIsNamedByItsBeginning) {

@@ -5,6 +5,7 @@
 
 #include "scenarios/import/arguments.h"
 #include "scenarios/language/layer_lists.h"
+#include "scenarios/language/usage_error.h"
 
 namespace slipway::test {
 namespace {
@@ -42,6 +43,24 @@ TEST(ImportArguments, KeepVariablesThatNothingSets) {
   EXPECT_EQ(unset_variable("$TP"), "TP");
   EXPECT_EQ(unset_variable("4"), "");
   EXPECT_EQ(with_variables("${A:-${B}}", {{"B", "3"}}), "3");
+}
+
+TEST(ImportArguments, AScriptWhoseVariablesMultiplyIsRefusedBeforeItFillsTheMemory) {
+  std::string doubling = "A=" + std::string(1000, 'x') + "\n";
+  for (int i = 0; i < 40; ++i) doubling += "A+=\"$A\"\n";
+  EXPECT_THROW(words(doubling), UsageError);
+  std::string many = "A=" + std::string(1'000'000, 'x') + "\npython x.py --a";
+  for (int i = 0; i < 10'000; ++i) many += " $A";
+  EXPECT_THROW(words(many), UsageError);
+}
+
+TEST(ImportArguments, VariablesWithinVariablesAreReadToASensibleDepth) {
+  std::string nested = "4";
+  for (int i = 0; i < 10; ++i) nested = "${A:-" + nested + "}";
+  EXPECT_EQ(with_variables(nested, {}), "4");
+  std::string deep;
+  for (int i = 0; i < 200'000; ++i) deep += "${A:-";
+  EXPECT_EQ(with_variables(deep + "4" + std::string(200'000, '}'), {}).substr(0, 5), "${A:-");
 }
 
 TEST(ImportArguments, OfACommandLineBelongToTheLauncherOrTheTrainer) {

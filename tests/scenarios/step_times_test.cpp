@@ -86,5 +86,12 @@ TEST(StepTimes, AMissingRankIsNamed) {
               testing::ThrowsMessage<std::invalid_argument>(testing::HasSubstr("rank 1 in step 4")));
 }
 
+TEST(StepTimes, StepsThatAFileOnlyNamesTakeNoMemory) {
+  Trace trace = two_ranks();
+  trace.steps = 2'000'000'000;
+  EXPECT_THAT([&] { step_times(trace); }, testing::ThrowsMessage<std::invalid_argument>(testing::HasSubstr(
+                                              "has 9 tasks, too few for 2000000000 steps of 2 ranks")));
+}
+
 }  // namespace
 }  // namespace slipway::test

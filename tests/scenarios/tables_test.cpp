@@ -218,6 +218,18 @@ TEST(Tables, EveryFormatSurvivesTheFormatOfSlipway) {
   }
 }
 
+// Its batch is read behind the word that is no number of chunks.
+TEST(Tables, ARowThatIsReadInPartCanBeNamed) {
+  const std::vector<std::string> columns = slipway_columns();
+  const PublishedRow whole = table_of(hagemann_header + "llama-13b,2048,64,1,2,4,0,none,flash2,ok,30,0.5\n").rows.at(0);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    std::vector<std::string> fields = slipway_fields(whole);
+    fields[i] = "its";
+    const PublishedTable table = table_of(csv_line(columns) + csv_line(fields));
+    EXPECT_NO_THROW(in_words(table.rows.at(0))) << columns[i];
+  }
+}
+
 // 48 GPUs are 24 replicas, of which 2048 sequences are no multiple.
 TEST(Tables, WhatAReaderAssumedIsSaidInTheFormatOfSlipwayAsWell) {
   const PublishedRow row = table_of(hagemann_header + "llama-13b,2048,48,1,2,1,0,none,flash2,ok,30,0.5\n").rows.at(0);

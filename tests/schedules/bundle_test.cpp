@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -96,8 +97,10 @@ TEST(Bundle, AChangedByteIsRefusedByTheChecksum) {
 
 TEST(Bundle, ANewerVersionIsRefusedByName) {
   std::string text = written(small_bundle());
-  text.replace(text.find("slipway-bundle 20"), 17, "slipway-bundle 21");
-  EXPECT_THAT(failure(text), testing::AllOf(testing::HasSubstr("version 20"), testing::HasSubstr("run.slip:1")));
+  const std::size_t at = std::string("slipway-bundle ").size(), end = text.find('\n');
+  const std::string now = text.substr(at, end - at);
+  text.replace(at, end - at, std::to_string(std::stoi(now) + 1));
+  EXPECT_THAT(failure(text), testing::AllOf(testing::HasSubstr("version " + now), testing::HasSubstr("run.slip:1")));
 }
 
 // Two batches of one model.
@@ -156,6 +159,14 @@ TEST(Bundle, WhatTheLoweringDoesNotMakeIsRefusedThoughTheChecksumIsRight) {
   EXPECT_EQ(refusal([](TaskGraph&) {}), "");
   EXPECT_THAT(refusal(model_with([](Block& b) { b.heads = 0; })), HasSubstr("heads is 0"));
   EXPECT_THAT(refusal(model_with([](Block& b) { b.hidden = 1L << 62; })), HasSubstr("hidden is"));
+  EXPECT_THAT(refusal([](TaskGraph& g) {
+                Model model = g.step.model;
+                model.runs[1].count = 1'000'000;
+                g.step.model = model;
+              }),
+              HasSubstr("more blocks or parameters than can be counted"));
+  EXPECT_THAT(refusal(model_with([](Block& b) { b.experts = 1'000'000'000, b.experts_per_token = 1; })),
+              HasSubstr("experts is 1000000000"));
   EXPECT_THAT(refusal(model_with([](Block& b) { b.mlp = static_cast<Mlp>(77); })), HasSubstr("no value of its enum"));
   EXPECT_THAT(refusal(model_with([](Block& b) { b.ffn *= 2; })), HasSubstr("not those of the step"));
   EXPECT_THAT(refusal([](TaskGraph& g) { g.tasks[5].work = -1; }), HasSubstr("a task's work points outside"));
@@ -169,6 +180,21 @@ TEST(Bundle, WhatTheLoweringDoesNotMakeIsRefusedThoughTheChecksumIsRight) {
   EXPECT_THAT(refusal([](TaskGraph& g) { g.step.layout.data = 4096; }), HasSubstr("another number of ranks"));
   EXPECT_THAT(refusal([](TaskGraph& g) { std::swap(g.order.front(), g.order.back()); }), HasSubstr("which it needs"));
   EXPECT_THAT(refusal([](TaskGraph& g) { g.order[1] = g.order[0]; }), HasSubstr("twice"));
+}
+
+TEST(Bundle, ARunOfImpossibleNumbersIsRefused) {
+  const auto refusal = [](const std::function<void(schedules::Run&)>& change) {
+    Bundle bundle = small_bundle();
+    change(bundle.run);
+    return failure(written(bundle));
+  };
+  using testing::HasSubstr;
+  EXPECT_THAT(refusal([](schedules::Run& run) { run.steps = 0; }), HasSubstr("the run's steps is 0"));
+  EXPECT_THAT(refusal([](schedules::Run& run) { run.checkpoint_steps = -1; }), HasSubstr("checkpoint_steps is -1"));
+  EXPECT_THAT(refusal([](schedules::Run& run) { run.checkpoints_kept = 0; }), HasSubstr("checkpoints_kept is 0"));
+  for (const double wrong : {0.0, -1.0, 1e300, std::numeric_limits<double>::quiet_NaN()})
+    EXPECT_THAT(refusal([&](schedules::Run& run) { run.heartbeat_s = wrong; }), HasSubstr("the run's heartbeat is"))
+        << wrong;
 }
 
 // Numbers of `text` that are followed by nothing else, as (begin, length).

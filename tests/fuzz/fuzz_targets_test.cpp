@@ -1,0 +1,69 @@
+// The fuzz targets without libFuzzer: what a target's seeds, mutations of them, and inputs that were findings do. libFuzzer
+// itself looks further (`make fuzz`).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/fuzz/mutation.h"
+#include "tests/fuzz/scratch.h"
+#include "tests/fuzz/seed_files.h"
+#include "tests/fuzz/target.h"
+
+namespace slipway::test {
+namespace {
+
+class FuzzTargets : public testing::TestWithParam<Target> {};
+
+TEST_P(FuzzTargets, ReadOrRefuseTheirSeeds) {
+  const std::vector<std::string> seeds = GetParam().seeds();
+  ASSERT_FALSE(seeds.empty());
+  for (const std::string& seed : seeds) {
+    EXPECT_LT(seed.size(), 64'000U) << "a seed is small, or no mutation finds its numbers";
+    try_one(GetParam(), seed);
+  }
+}
+
+TEST_P(FuzzTargets, ReadOrRefuseWhatWasAFinding) {
+  for (const auto& path : files_below("tests/fuzz/found", "")) {
+    if (path.parent_path().filename() != GetParam().name) continue;
+    SCOPED_TRACE(path.string());
+    try_one(GetParam(), text_of_file(path));
+  }
+}
+
+TEST_P(FuzzTargets, ReadOrRefuseMutationsOfTheirSeeds) {
+  const std::vector<std::string> seeds = GetParam().seeds();
+  for (std::uint32_t i = 0; i < 500; ++i) {
+    SCOPED_TRACE("mutation " + std::to_string(i));
+    try_one(GetParam(), mutated(seeds[i % seeds.size()], i, 65'536));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, FuzzTargets, testing::ValuesIn(all_targets()),
+                         [](const auto& each) { return each.param.name; });
+
+TEST(FuzzTarget, AnExceptionOfAnotherLibraryIsAFinding) {
+  const auto with = [](void (*reader)(std::string_view)) { return Target{"made", reader, nullptr}; };
+  EXPECT_NO_THROW(try_one(with([](std::string_view) { throw std::runtime_error("refused"); }), ""));
+  EXPECT_THROW(try_one(with([](std::string_view) { throw std::out_of_range("at()"); }), ""), std::out_of_range);
+  EXPECT_THROW(try_one(with([](std::string_view) { throw std::range_error("of another library"); }), ""),
+               std::range_error);
+  EXPECT_THROW(try_one(with([](std::string_view) { promise(false, "kept"); }), ""), BrokenPromise);
+}
+
+TEST(Mutation, DependsOnItsSeedAloneAndKeepsWithinTheLimit) {
+  const std::string text = "step 4\nsamples 32\nheads 4 2\n";
+  std::set<std::string> all;
+  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+    const std::string once = mutated(text, seed, 100);
+    EXPECT_EQ(once, mutated(text, seed, 100));
+    EXPECT_LE(once.size(), 100U);
+    all.insert(once);
+  }
+  EXPECT_GT(all.size(), 150U);
+  EXPECT_THAT(all, testing::Contains(testing::HasSubstr("samples 9223372036854775807")));
+}
+
+}  // namespace
+}  // namespace slipway::test
