@@ -84,6 +84,21 @@ std::optional<cpu_set_t> set_of(const std::vector<int>& cores) {
   return set;
 }
 
+// Waits until the child has become its program or says why not: `failure` is readable then. False where it was stopped
+// (SIGSTOP) before that and does not go on: nothing would ever come.
+bool has_become(int failure, pid_t pid) {
+  constexpr int look_ms = 100, most_looks = 50;
+  for (int stopped = 0; stopped < most_looks;) {
+    pollfd event{failure, POLLIN, 0};
+    if (::poll(&event, 1, look_ms) > 0) return true;
+    siginfo_t state{};
+    const bool is_stopped =
+        ::waitid(P_PID, static_cast<id_t>(pid), &state, WSTOPPED | WNOHANG | WNOWAIT) == 0 && state.si_pid == pid;
+    stopped = is_stopped ? stopped + 1 : 0;
+  }
+  return false;
+}
+
 }  // namespace
 
 ChildProcess start_child(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment,
@@ -98,12 +113,15 @@ ChildProcess start_child(const std::vector<std::string>& command, const std::map
   ::setpgid(pid, pid);  // here and in the child: whichever comes first
   for (const int end : {out.write, errors.write, failure.write}) ::close(end);
   int reason = 0;
+  const bool became = has_become(failure.read, pid);
+  if (!became) ::kill(pid, SIGKILL);
   const auto size = ::read(failure.read, &reason, sizeof reason);  // end of file after a successful exec
   ::close(failure.read);
-  if (size > 0) {
+  if (size > 0 || !became) {
     ::close(out.read);
     ::close(errors.read);
     ::waitpid(pid, nullptr, 0);
+    if (!became) throw std::runtime_error("cannot start " + command[0] + ": its process was stopped before it began");
     errno = reason;
     fail("cannot start " + command[0]);
   }

@@ -144,7 +144,7 @@ class Faults:
     def goes_on(self, row, start, injected):
         """True where the run survived; then it is ended."""
         complete = lambda: start.is_over() and all(process.returncode == 0 for process in start.processes)
-        if start.wait_for_step(10, 60) or complete():
+        if start.wait_for_step(5, 120) or complete():
             row.went_on += 1
             start.signal_all(signal.SIGTERM)
             start.wait(15)
