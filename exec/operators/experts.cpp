@@ -99,14 +99,14 @@ at::Tensor experts_in_turn(const at::Tensor& logits, std::int64_t k, std::int64_
 Choice choose_experts(const at::Tensor& logits, const Block& block, const at::Tensor& bias, const at::Tensor& turn) {
   const std::int64_t k = block.experts_per_token;
   const bool softmax = block.scores == RouterScores::softmax;
-  if (!turn.defined() && softmax && block.normalises_scores && block.groups_per_token == block.expert_groups && !bias.defined()) {
+  if (!turn.defined() && softmax && block.normalises_scores && block.groups_per_token == block.expert_groups &&
+      !bias.defined()) {
     const auto [best, expert] = at::topk(logits, k, -1);  // softmax keeps the order, and its sum cancels
     return {at::softmax(best, -1), expert};
   }
   const at::Tensor scores = softmax ? at::softmax(logits, -1) : at::sigmoid(logits);
   const at::Tensor ranked = bias.defined() ? scores.detach() + bias.to(scores.scalar_type()) : scores.detach();
-  const at::Tensor expert =
-      turn.defined() ? turn : std::get<1>(at::topk(within_groups(ranked, block), k, -1));
+  const at::Tensor expert = turn.defined() ? turn : std::get<1>(at::topk(within_groups(ranked, block), k, -1));
   const at::Tensor chosen = scores.gather(1, expert);
   return {block.normalises_scores ? chosen / chosen.sum(-1, true) : chosen, expert};
 }
@@ -140,8 +140,7 @@ at::Tensor shares_of(const at::Tensor& logits, const Block& block) {
 ExpertRows rows_for_experts(const at::Tensor& logits, const Block& block, const Routing& routing,
                             const at::Tensor& bias, std::int64_t samples) {
   const at::Tensor wide = logits.element_size() < 4 ? logits.to(at::kFloat) : logits;
-  const at::Tensor turn =
-      routing.forced ? experts_in_turn(logits, block.experts_per_token, samples) : at::Tensor();
+  const at::Tensor turn = routing.forced ? experts_in_turn(logits, block.experts_per_token, samples) : at::Tensor();
   auto [weights, expert] = choose_experts(wide, block, bias, turn);
   if (block.score_scale != 1) weights = weights * block.score_scale;
   ExpertRows rows;
@@ -245,8 +244,8 @@ void run_route(OperatorContext& c) {
   const at::Tensor logits =
       linear(branch, parameter_named(c.parameters, "mlp.router.weight"), nullptr, c.region.weight_gradients);
   const ShardedParameter* const bias = find_parameter(c.parameters, "mlp.router.bias");
-  c.rows = rows_for_experts(logits.flatten(0, 1), c.block, c.routing, bias ? bias->weight : at::Tensor(),
-                            branch.size(1));
+  c.rows =
+      rows_for_experts(logits.flatten(0, 1), c.block, c.routing, bias ? bias->weight : at::Tensor(), branch.size(1));
   branch = to_experts(branch.flatten(0, 1), c.rows);
   at::Tensor gates = std::exchange(c.rows.weights, at::Tensor());
   if (bias) {

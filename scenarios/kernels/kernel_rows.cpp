@@ -197,8 +197,8 @@ std::vector<KernelRows> read_kernels(const std::string& file) {
       throw UsageError(
           fmt::format("{}: too few shapes of {} on {} for its constants: {}; allowed: at least {}; measure more", file,
                       name_of(name.second), name.first, table.rows.size(), least_shapes));
-    all.push_back({name.first, name.second, std::move(table),
-                   values_of(built_in_machine(name.first).kernels, name.second)});
+    all.push_back(
+        {name.first, name.second, std::move(table), values_of(built_in_machine(name.first).kernels, name.second)});
   }
   return all;
 }

@@ -59,12 +59,11 @@ int kernels_command(const std::vector<std::string>& args, std::ostream& out, std
     std::size_t shapes = 0;
     for (const FittedKernel& kernel : kernels) shapes += kernel.measured.table.rows.size();
     constexpr std::size_t rounds = 100;  // in which a fit prices each shape, about
-    each_in_parallel(kernels.size(), rounds * shapes,
-                     [&](std::size_t i) {
-                       const KernelRows& measured = kernels[i].measured;
-                       kernels[i].fit = fit_kernel(measured.table);
-                       if (measured.built_in) kernels[i].built_in = error_of(measured.table, *measured.built_in);
-                     });
+    each_in_parallel(kernels.size(), rounds * shapes, [&](std::size_t i) {
+      const KernelRows& measured = kernels[i].measured;
+      kernels[i].fit = fit_kernel(measured.table);
+      if (measured.built_in) kernels[i].built_in = error_of(measured.table, *measured.built_in);
+    });
   }
   if (const auto profile = options.text("profile")) {
     OutputFile file(*profile);

@@ -73,7 +73,8 @@ Description<FittedKernel> kernel_keys() {
       .key("error_in_sample", "0..1", "mean of the same with all shapes in the fit",
            [](const FittedKernel& each) { return each.fit.in_sample.mean; })
       .column("in sample", readable_share)
-      .key("built_in_error", "0..1", "mean of |predicted / measured - 1| by the constants of the GPU's built-in profile",
+      .key("built_in_error", "0..1",
+           "mean of |predicted / measured - 1| by the constants of the GPU's built-in profile",
            [](const FittedKernel& each) { return each.built_in ? std::optional(each.built_in->mean) : std::nullopt; })
       .column("built in", or_dash(readable_share))
       .if_any()

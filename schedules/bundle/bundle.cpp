@@ -131,10 +131,10 @@ void fields(auto& a, Is<Step> auto& s) {
   a(s.schedule, s.slices, s.group, s.micro_batch, s.global_batch, s.dtype, s.gradient_dtype, s.recompute, s.kernels,
     s.clip_norm, s.worker_norms, s.fill, s.evaluation_micro_batches, s.overlap_grad_reduce, s.overlap_param_gather,
     s.overlap_tensor, s.routing.skew, s.routing.seed, s.routing.balancing_loss, s.routing.balancing_sequences,
-    s.routing.capacity, s.routing.forced, s.blocking_transfers, s.delay_weight_grads, s.narrow, s.narrow_habits.one_copy,
-    s.narrow_habits.casts_each_pass, s.narrow_habits.gathers_inputs, s.narrow_habits.gathers_weights,
-    s.narrow_habits.dispatches, s.levers.recomputed.bits, s.levers.graphs.bits, s.levers.offloaded.bits,
-    s.levers.offloaded_layers, s.levers.lora.rank, s.levers.lora.modules.bits);
+    s.routing.capacity, s.routing.forced, s.blocking_transfers, s.delay_weight_grads, s.narrow,
+    s.narrow_habits.one_copy, s.narrow_habits.casts_each_pass, s.narrow_habits.gathers_inputs,
+    s.narrow_habits.gathers_weights, s.narrow_habits.dispatches, s.levers.recomputed.bits, s.levers.graphs.bits,
+    s.levers.offloaded.bits, s.levers.offloaded_layers, s.levers.lora.rank, s.levers.lora.modules.bits);
   actions(a, s.actions);
 }
 
@@ -428,9 +428,9 @@ std::string rule_defect(const BatchSchedule& schedule) {
       whole = schedule.warmup > 0 && std::isfinite(schedule.warmup);
       break;
     case BatchRule::stages:
-      whole = !schedule.stages.empty() && std::all_of(schedule.stages.begin(), schedule.stages.end(), [](const auto& s) {
-                return s.from >= 0 && std::isfinite(s.from) && s.batch > 0;
-              });
+      whole = !schedule.stages.empty() &&
+              std::all_of(schedule.stages.begin(), schedule.stages.end(),
+                          [](const auto& s) { return s.from >= 0 && std::isfinite(s.from) && s.batch > 0; });
       break;
     case BatchRule::norm_test:
       whole = schedule.eta > 0 && std::isfinite(schedule.eta) && schedule.test_every > 0;

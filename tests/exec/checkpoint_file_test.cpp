@@ -170,8 +170,9 @@ TEST(CheckpointFile, AnEntryThatNoParameterHasIsRefusedBeforeItIsFollowed) {
 }
 
 TEST(CheckpointFile, AnEntryOfMoreBytesThanItsFileTakesNoMemory) {
-  const CheckpointReader reader(with_index("entry a float64 1073741824 1048576 -1 0 1125899906842624 4 0 7 1 0 1073741824\n"
-                                           "matrix m float64 1073741824 1048576 18446744073709551615 7\n"));
+  const CheckpointReader reader(
+      with_index("entry a float64 1073741824 1048576 -1 0 1125899906842624 4 0 7 1 0 1073741824\n"
+                 "matrix m float64 1073741824 1048576 18446744073709551615 7\n"));
   EXPECT_THAT([&] { reader.read(reader.entries_of("a").front()); },
               ThrowsMessage<std::runtime_error>(HasSubstr("shard-3.data ends before its last entry (a)")));
   EXPECT_THAT([&] { reader.read(*reader.matrix("m")); },

@@ -92,9 +92,9 @@ std::string table_from(const std::string& readme, const std::string& heading) {
 
 // Every table that a study's run.sh prints stands in its README, unchanged; numbers of fits may differ a little.
 TEST_F(Studies, TablesInTheReadmesAreWhatRunShPrints) {
-  for (const auto& [study, expected] : {std::pair{"pipefisher-2022", 2}, std::pair{"schedules", 1},
-                                        std::pair{"topologies", 2}, std::pair{"kernels", 5},
-                                        std::pair{"pytorch-h200-2026", 5}}) {
+  for (const auto& [study, expected] :
+       {std::pair{"pipefisher-2022", 2}, std::pair{"schedules", 1}, std::pair{"topologies", 2}, std::pair{"kernels", 5},
+        std::pair{"pytorch-h200-2026", 5}}) {
     const std::string folder = root + "/scenarios/studies/" + study, readme = text_of(folder + "/README.md");
     const std::string printed = "\n" + answer_of("BUILD='" SLIPWAY_BINARY_DIR "' " + folder + "/run.sh");
     const std::regex table("\n((scenario|name|topology|collectives|GPU) [^]*?)\n\n");
