@@ -9,9 +9,9 @@ STEP := setup/step.sh
 GENERATOR = $(if $(wildcard $(BUILD)/CMakeCache.txt),,-G Ninja)
 TORCH = $(if $(SLIPWAY_TORCH),-DSLIPWAY_TORCH="$(SLIPWAY_TORCH)")
 # The packages of tests, where a goal needs them.
-PACKAGES = $(if $(filter test bench format check-format,$(MAKECMDGOALS)),test,$(if $(filter package check-package,$(MAKECMDGOALS)),package,$(if $(filter fuzz,$(MAKECMDGOALS)),fuzz)))
+PACKAGES = $(if $(filter test differential sanitize sanitize-threads bench format check-format,$(MAKECMDGOALS)),test,$(if $(filter package check-package,$(MAKECMDGOALS)),package,$(if $(filter fuzz,$(MAKECMDGOALS)),fuzz)))
 
-.PHONY: all setup packages torchtitan configure demo test pictures format check-format bench fuzz gpu-program test-gpu gpu-kit package rank-package check-package clean help
+.PHONY: all setup packages torchtitan configure demo test differential sanitize sanitize-threads pictures format check-format bench fuzz gpu-program test-gpu gpu-kit package rank-package check-package clean help
 
 all: configure  ## what make alone does: install what is missing, build build/slipway and build/slipway-rank
 	@$(STEP) "Building $(BUILD)/slipway and $(BUILD)/slipway-rank" \
@@ -40,6 +40,23 @@ test: torchtitan configure  ## build and run every test, and name those that cou
 	@rm -f $(BUILD)/tests/ctest.xml
 	@ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure --no-tests=error --output-junit tests/ctest.xml; \
 	  status=$$?; python3 tests/not_run.py $(BUILD); exit $$status
+
+# Eight processes, JOBS at a time, each with every eighth scenario.
+SCENARIOS ?= 5000
+FIRST ?= 1
+differential: configure  ## 5,000 random scenarios through every engine; SCENARIOS=N others, FIRST=N from another number on
+	@$(STEP) "Building drawn_scenarios_test" cmake --build $(BUILD) --parallel $(JOBS) --target drawn_scenarios_test
+	@seq 0 7 | SLIPWAY_DRAWN_SCENARIOS=$(SCENARIOS) SLIPWAY_DRAWN_FIRST=$(FIRST) xargs -P $(JOBS) -I{} \
+	  $(BUILD)/tests/drawn_scenarios_test --gtest_brief=1 --gtest_filter='*AgreeInEveryEngine/{}'
+
+# A part of the suite, below two hours on two cores. What is not ours and not instrumented: tests/sanitizers.
+PART ?= 1
+PARTS ?= 4
+sanitize: setup  ## every fourth test with AddressSanitizer and UndefinedBehaviorSanitizer; PART=2, 3, 4 the others
+	@setup/sanitize.sh asan $(PART) $(PARTS) $(JOBS) $(TORCH)
+
+sanitize-threads: setup  ## the same with ThreadSanitizer
+	@setup/sanitize.sh tsan $(PART) $(PARTS) $(JOBS) $(TORCH)
 
 pictures: all  ## draw the pictures of the README again: docs/pictures/ (one needs chromium and chromium-driver)
 	@$(STEP) "Pictures" python3 tests/docs/pictures.py $(BUILD) docs/pictures
@@ -90,6 +107,6 @@ clean:  ## remove build/ (installed packages and .venv/ stay)
 
 help:  ## print this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | while IFS="	" read -r target text; do \
-	  printf 'make %-14s %s\n' "$$target" "$$text"; done
+	  printf 'make %-16s %s\n' "$$target" "$$text"; done
 	@echo "BUILD=DIR builds in DIR instead of build/; JOBS=N runs N compilers, tests and fuzz targets at a time"
 	@echo "SLIPWAY_TORCH=DIR uses the PyTorch 2.11 whose torch/ folder is DIR instead of installing one in .venv/"

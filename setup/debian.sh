@@ -39,6 +39,8 @@ openmpi-bin 4.1
 zsh 5.9
 fish 3.6
 groff-base 1.22
+iproute2 6.1
+nftables 1.0
 chromium
 chromium-driver
 "

@@ -62,6 +62,8 @@ Pattern pattern_of(const LinkUse& use, TaskId task) {
       return Pattern::between;
     case Algorithm::multi_ring:
       return Pattern::rails;
+    case Algorithm::gloo:
+      return Pattern::pairs;
     default:
       return Pattern::ring;
   }

@@ -7,7 +7,7 @@
 //   between       only the edges of rails between the nodes (hierarchical; the time inside is paid before)
 //   trees         up and down the edges of two trees over the nodes for each member, half of its part on each,
 //                 and along the chains inside
-//   pairs         every member to every other (all-to-all)
+//   pairs         every member to every other (all-to-all; Gloo's all-gather and reduce-scatter)
 //
 // `share` is in units of the bytes that a ring's link carries (RingTraffic::bytes_per_link). For an all-reduce of S
 // over n members these are X = 2(n−1)/n·S. Uncontended, the slowest link of a pattern is busy for as long as the closed

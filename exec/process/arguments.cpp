@@ -18,6 +18,9 @@ const char* const usage =
     "      --dump-gradients STEP         write this rank's gradients of that step (from 1) to DIR/gradients.<r>\n"
     "      --resume latest|FOLDER        resume from the newest checkpoint in DIR, from another run's, or from that "
     "one\n"
+    "      --resume if-any               start, or resume from the newest whole checkpoint in DIR where there is one: "
+    "one\n"
+    "                                    command for a launcher that starts a run again after a failure\n"
     "      --data FILE                   the training's text or tokens, if not at the bundle's path\n"
     "      --evaluation-data FILE        the same for the held-out text or tokens\n"
     "      --weights FILE                start from the weights that this list names (`slipway lower --weights "
@@ -42,7 +45,8 @@ const char* const usage =
     "variables),\n"
     "else by SLURM_* or OMPI_COMM_WORLD_*; without any of them there is one rank. GLOO_SOCKET_IFNAME picks "
     "the\n"
-    "network interface. Exit status: 0 done, 1 failed during the run, 2 nothing was started.\n";
+    "network interface. Ranks with another SLIPWAY_TOKEN than rank 0's are refused. Exit status: 0 done,\n"
+    "1 failed during the run, 2 nothing was started.\n";
 
 namespace {
 

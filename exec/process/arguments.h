@@ -15,7 +15,7 @@ struct Arguments {
   std::string out;               // run: folder; measure: file
   int steps = 0;                 // 0: the bundle's
   int dump_step = 0;             // of the training, from 1; 0: no gradients are written
-  std::string resume;            // run: "latest", a run's folder or a checkpoint; empty: from the beginning
+  std::string resume;            // run: "latest", "if-any", a run's folder or a checkpoint; empty: from the start
   int threads = 1;               // of one operator
   std::string data;              // run: instead of the bundle's; empty: the bundle's
   std::string evaluation_data;   // run: likewise

@@ -118,6 +118,7 @@ RankEnvironment rank_environment(const EnvironmentMap& environment) {
   const std::string* agent = find(environment, "TORCHELASTIC_USE_AGENT_STORE");
   result.agent_store = agent && (*agent == "True" || *agent == "true" || *agent == "1");
   result.store_prefix = prefix_of(environment);
+  if (const std::string* token = find(environment, "SLIPWAY_TOKEN")) result.token = *token;
   return result;
 }
 

@@ -5,7 +5,7 @@
 //
 // MASTER_ADDR and MASTER_PORT come from the user when set. Otherwise srun's ranks meet on the first host of
 // SLURM_NODELIST. With TORCHELASTIC_USE_AGENT_STORE=True torchrun's agent hosts the store. Then every rank is a client,
-// under a prefix with the restart count.
+// under a prefix with the restart count. Ranks whose SLIPWAY_TOKEN is not that of rank 0 are refused (store.h).
 // Guarded by tests/exec/arguments_test.cpp.
 #pragma once
 
@@ -28,6 +28,7 @@ struct RankEnvironment {
   int store_port = 0;        // 0: any free port (one rank only)
   bool agent_store = false;  // the launcher hosts the store
   std::string store_prefix;  // separates runs and restarts that share a store
+  std::string token;         // of the run; empty: it has none
 
   int process_of(int a_rank) const { return a_rank / hosted; }
   bool hosts(int a_rank) const { return a_rank >= 0 && process_of(a_rank) == process_of(rank); }

@@ -2,6 +2,9 @@
 // c10d's TCPStore; only store_tcp.cpp and the transports know that.
 //
 // A Store is one connection and serves one thread. Rank 0 hosts the store unless the launcher's agent does.
+//
+// c10d's store asks nobody who he is. A run with a token has its keys below a name that follows from the token, and a
+// rank with another one, or with none, is refused (docs/security.md says what remains).
 // Guarded by tests/exec/execute_failure_test.cpp (port in use, store lost) and, as an in-memory map, the stage
 // for tests/exec/heartbeat_test.cpp and tests/exec/clock_test.cpp.
 #pragma once
@@ -51,7 +54,7 @@ class Store {
 class StoreHost {
  public:
   // Hosts (rank 0) or finds the store, and waits at most `seconds` for its host. Throws std::runtime_error with the
-  // remedy: port in use, host unknown or not reachable.
+  // remedy: port in use, host unknown or not reachable, another token than rank 0's.
   StoreHost(const RankEnvironment& environment, double seconds);
   ~StoreHost();
 

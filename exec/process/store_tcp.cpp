@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <c10/util/hash.h>
 #include <torch/csrc/distributed/c10d/exception.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -183,27 +184,39 @@ class TcpConnection : public Store {
 
 namespace {
 
-// A socket on the loopback interface, where all ranks are on this machine; nothing for c10d's own, which listens on all
-// interfaces. Sets a port of 0 to the free one that it got. Throws std::runtime_error, with EADDRINUSE for a port that is
-// taken.
-std::optional<int> socket_on_loopback(const std::string& host, int& port) {
-  if (!is_loopback(host)) return std::nullopt;
-  Addresses all(nullptr, ::freeaddrinfo);
-  if (const std::string why = look_up(host, port, all); !why.empty()) throw std::runtime_error(why);
-  const int descriptor = ::socket(all->ai_family, all->ai_socktype | SOCK_CLOEXEC, all->ai_protocol);
+// A socket bound to the address, whose port it writes to `port`; -1 with errno.
+int bound_socket(const addrinfo& wanted, int& port) {
+  const int descriptor = ::socket(wanted.ai_family, wanted.ai_socktype | SOCK_CLOEXEC, wanted.ai_protocol);
+  if (descriptor < 0) return -1;
   const int yes = 1;
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
   auto* const address = reinterpret_cast<sockaddr*>(&bound);
-  if (descriptor < 0 || ::setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
-      ::bind(descriptor, all->ai_addr, all->ai_addrlen) != 0 || ::getsockname(descriptor, address, &size) != 0) {
+  if (::setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
+      ::bind(descriptor, wanted.ai_addr, wanted.ai_addrlen) != 0 || ::getsockname(descriptor, address, &size) != 0) {
     const int error = errno;
-    if (descriptor >= 0) ::close(descriptor);
-    throw std::runtime_error((error == EADDRINUSE ? "EADDRINUSE: " : "") + std::string(std::strerror(error)));
+    ::close(descriptor);
+    errno = error;
+    return -1;
   }
   port = ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(bound).sin6_port
                                            : reinterpret_cast<sockaddr_in&>(bound).sin_port);
   return descriptor;
+}
+
+// A socket on the loopback interface, where all ranks are on this machine; nothing for c10d's own, which listens on all
+// interfaces. Sets a port of 0 to the free one that it got. Throws std::runtime_error, with EADDRINUSE for a port that is
+// taken. A name may have an address that the machine lacks (::1 of localhost), so each is tried.
+std::optional<int> socket_on_loopback(const std::string& host, int& port) {
+  if (!is_loopback(host)) return std::nullopt;
+  Addresses all(nullptr, ::freeaddrinfo);
+  if (const std::string why = look_up(host, port, all); !why.empty()) throw std::runtime_error(why);
+  int error = 0;
+  for (const addrinfo* address = all.get(); address != nullptr && error != EADDRINUSE; address = address->ai_next) {
+    if (const int descriptor = bound_socket(*address, port); descriptor >= 0) return descriptor;
+    error = errno;
+  }
+  throw std::runtime_error((error == EADDRINUSE ? "EADDRINUSE: " : "") + std::string(std::strerror(error)));
 }
 
 }  // namespace
@@ -225,12 +238,20 @@ struct StoreHost::State {
     return c10::make_intrusive<c10d::TCPStore>(host, options);
   }
   c10::intrusive_ptr<c10d::TCPStore> open_within(double limit_s, bool hosts) const;
+  void compare_tokens(const RankEnvironment& at) const;
 };
 
 namespace {
 
+constexpr double late_s = 0.3;
+
 // A program listens there and does not answer.
 struct Silent : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// It is the store of a run to which this rank does not belong.
+struct OtherToken : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
@@ -264,14 +285,56 @@ c10::intrusive_ptr<c10d::TCPStore> StoreHost::State::open_within(double limit_s,
              "port for all ranks"));
 }
 
+namespace {
+
+// One for each `use`; the token cannot be found from it.
+std::string fingerprint(const std::string& token, const std::string& use) {
+  return token.empty() ? "none" : c10::sha1(use + '\n' + token).str();
+}
+
+std::string other_token(const RankEnvironment& at, const std::string& of_run) {
+  const std::string run = "the run at " + at.store_host + ":" + std::to_string(at.store_port);
+  const std::string none = fingerprint("", "");
+  const std::string what = of_run == none     ? "SLIPWAY_TOKEN is set here, but " + run + " has no token"
+                           : at.token.empty() ? "SLIPWAY_TOKEN is not set here, but " + run + " has a token"
+                                              : "SLIPWAY_TOKEN is not that of " + run;
+  return what + "; give all ranks of a run the same one, and each run a MASTER_PORT of its own";
+}
+
+}  // namespace
+
+// Rank 0 says which token the run has. A store whose host is stopped never answers.
+void StoreHost::State::compare_tokens(const RankEnvironment& at) const {
+  const std::string mine = fingerprint(at.token, "run");
+  const auto of_run = within(seconds + late_s, [store = first, mine, at, limit = seconds]() -> std::string {
+    const auto beside = c10::make_intrusive<c10d::PrefixStore>(at.store_prefix, store);
+    if (at.rank == 0) {
+      beside->set("token", mine);
+      return mine;
+    }
+    try {
+      beside->wait({"token"}, milliseconds(limit));
+    } catch (const c10::DistStoreError&) {  // time-out
+      throw std::runtime_error("rank 0 did not join the run within " + std::to_string(static_cast<int>(limit)) +
+                               " s; check that it was started, or give --connect-timeout more");
+    }
+    return beside->get_to_str("token");
+  });
+  if (!of_run)
+    throw std::runtime_error("it was reached, but has not answered for " + std::to_string(static_cast<int>(seconds)) +
+                             " s: its host is stopped or lost; check rank 0");
+  if (*of_run != mine) throw OtherToken(other_token(at, *of_run));
+}
+
 StoreHost::StoreHost(const RankEnvironment& at, double seconds) : state_(std::make_unique<State>()) {
   // Turns off c10d's own connection warnings, because the errors here are complete. It is set once, because ranks that
   // share a process arrive here at the same time.
   [[maybe_unused]] static const int level = FLAGS_caffe2_log_level = 3;
-  constexpr double late_s = 0.3, answering_share = 0.5;  // share of the time for its host to come
+  constexpr double answering_share = 0.5;  // share of the time for its host to come
   state_->host = at.store_host;
   state_->port = at.store_port;
   state_->prefix = at.store_prefix;
+  if (!at.token.empty()) state_->prefix.append("/").append(fingerprint(at.token, "keys"));
   state_->seconds = seconds;
   try {
     if (at.hosts_store()) {
@@ -285,7 +348,10 @@ StoreHost::StoreHost(const RankEnvironment& at, double seconds) : state_(std::ma
       if (!why || !why->empty()) throw std::runtime_error(why ? *why : "no answer to the look-up of its name");
     }
     state_->first = state_->open_within(at.hosts_store() ? seconds : answering_share * seconds, at.hosts_store());
+    state_->compare_tokens(at);
   } catch (const Silent&) {
+    throw;
+  } catch (const OtherToken&) {
     throw;
   } catch (const c10::Error& error) {
     throw std::runtime_error(opening_error(at, seconds, first_line(error.what_without_backtrace())));

@@ -25,24 +25,34 @@ Checkpointer::Checkpointer(CheckpointOptions options, const RankModel& model, st
   if (options_.every > 0 && options_.world > 1) require_one_folder();
 }
 
-// Rank 0 makes a file of a name that no other run has, and all look for it.
+// Rank 0 makes a file of a name that no other run has, and all look for it. What a killed run leaves of it is removed with
+// half-written checkpoints.
 void Checkpointer::require_one_folder() {
   constexpr double visible_s = 10;  // a network's file system may show a new file late
   constexpr auto pause = std::chrono::milliseconds(50);
   const std::string key = "checkpoint/folder";
-  std::string mine = options_.folder + "/one-folder-XXXXXX";
+  const std::string folder = checkpoints_path(options_.folder), ending = partial_path("");
+  std::string mine = folder + "/one-folder-XXXXXX" + ending;
   if (options_.rank == 0) {
-    const int file = ::mkstemp(mine.data());
-    if (file < 0) throw std::runtime_error("cannot write to " + options_.folder + ": " + std::strerror(errno));
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    const int file = error ? -1 : ::mkstemps(mine.data(), static_cast<int>(ending.size()));
+    if (file < 0)
+      throw std::runtime_error("cannot write to " + folder + ": " + (error ? error.message() : std::strerror(errno)) +
+                               "; give --out a folder that you may write to");
     ::close(file);
     store_->set(key, std::filesystem::path(mine).filename());
   }
-  const std::string seen = options_.folder + "/" + store_->get(key, while_alive_s);
+  const std::string seen = folder + "/" + store_->get(key, while_alive_s);
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(visible_s);
   while (!std::filesystem::exists(seen) && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(pause);
   const bool is_one = std::filesystem::exists(seen);
   store_barrier(*store_, key + "/looked", options_.world, while_alive_s);
-  if (options_.rank == 0) std::filesystem::remove(mine);
+  if (options_.rank == 0) {
+    std::error_code still_needed;
+    std::filesystem::remove(mine, still_needed);
+    std::filesystem::remove(folder, still_needed);  // only where it is empty
+  }
   if (!is_one)
     throw std::runtime_error(
         "its folder " + options_.folder +

@@ -232,11 +232,7 @@ void RankModel::save(ShardWriter& out) const {
 
 void RankModel::load(const CheckpointReader& checkpoint) {
   const Manifest& manifest = checkpoint.manifest();
-  const Bundle& bundle = state_->bundle;
-  const std::string other =
-      other_training(checkpoint.folder(), manifest, training_of(bundle.graph.step.model, bundle.run));
-  if (!other.empty()) throw std::runtime_error(other);
-  refuse_other_parameters(checkpoint, bundle.graph.step.model);
+  refuse_other_parameters(checkpoint, state_->bundle.graph.step.model);
   state_->buckets.load([&](const Parameter& parameter) { return state_of(checkpoint, parameter); });
   if (state_->kfac) state_->kfac->load(checkpoint);
   state_->entered = {manifest.step, manifest.samples};

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "exec/lanes/lanes.h"
 #include "exec/rank/batches.h"
@@ -27,7 +30,9 @@ namespace {
 
 class BundleRun {
  public:
-  BundleRun(Seat& seat, const Bundle& bundle, const Arguments& arguments);
+  // `resumed`: the checkpoint to go on from; `training`: its identity, for the checkpoints that the run makes.
+  BundleRun(Seat& seat, const Bundle& bundle, const Arguments& arguments, std::optional<CheckpointReader> resumed,
+            const Manifest& training);
   void run();
 
  private:
@@ -67,9 +72,38 @@ class BundleRun {
   Nanoseconds origin_ = 0;
 };
 
-std::optional<CheckpointReader> checkpoint_of(const Arguments& arguments) {
+// The name of the folder that this run goes on from; empty: it starts.
+std::string chosen_checkpoint(const std::string& what, const std::string& folder) {
+  if (what == resume_latest) return resolve_checkpoint(what, folder);
+  const NewestWhole newest = newest_whole_checkpoint(folder);
+  for (const std::string& why : newest.damaged) std::printf("not resumed from: %s\n", why.c_str());
+  if (!newest.checkpoint.empty()) std::printf("resumes from %s\n", newest.checkpoint.c_str());
+  std::fflush(stdout);
+  return newest.checkpoint;
+}
+
+// Of the run's own checkpoints rank 0 chooses: a network's file system may show others another state.
+std::optional<CheckpointReader> checkpoint_of(Seat& seat, const Arguments& arguments) {
   if (arguments.resume.empty()) return std::nullopt;
-  return CheckpointReader(resolve_checkpoint(arguments.resume, arguments.out));
+  if (!resumes_here(arguments.resume)) return CheckpointReader(resolve_checkpoint(arguments.resume, arguments.out));
+  constexpr const char *key = "resume", *start = "/";  // no folder's name
+  if (seat.environment().rank == 0) {
+    const std::string chosen = chosen_checkpoint(arguments.resume, arguments.out);
+    seat.store().set(key, chosen.empty() ? start : std::filesystem::path(chosen).filename().string());
+  }
+  const std::string name = seat.store().get(key, while_alive_s);
+  if (name == start) return std::nullopt;
+  return CheckpointReader(checkpoints_path(arguments.out) + "/" + name);
+}
+
+// The identity of the training, for which its data are read once. Without checkpoints nobody asks for it.
+Manifest identity_of(const Bundle& bundle, const std::optional<CheckpointReader>& checkpoint) {
+  if (!checkpoint && bundle.run.checkpoint_steps == 0) return {};
+  Manifest identity = training_of(bundle.graph.step.model, bundle.run);
+  if (!checkpoint) return identity;
+  const std::string other = other_training(checkpoint->folder(), checkpoint->manifest(), identity);
+  if (!other.empty()) throw std::runtime_error(other);
+  return identity;
 }
 
 Progress progress_of(const std::optional<CheckpointReader>& checkpoint) {
@@ -89,7 +123,8 @@ Progress beginning(const Bundle& bundle, const std::optional<CheckpointReader>& 
   return begin;
 }
 
-CheckpointOptions checkpoint_options(const RankEnvironment& at, const Bundle& bundle, const std::string& folder) {
+CheckpointOptions checkpoint_options(const RankEnvironment& at, const Bundle& bundle, const std::string& folder,
+                                     const Manifest& training) {
   CheckpointOptions options;
   options.folder = folder;
   options.every = bundle.run.checkpoint_steps;
@@ -98,17 +133,18 @@ CheckpointOptions checkpoint_options(const RankEnvironment& at, const Bundle& bu
   options.world = at.world;
   options.last_step = bundle.run.steps;
   options.window = bundle.graph.window;
-  if (options.every > 0) options.training = training_of(bundle.graph.step.model, bundle.run);
+  options.training = training;
   return options;
 }
 
-BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& arguments)
+BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& arguments,
+                     std::optional<CheckpointReader> resumed, const Manifest& training)
     : seat_(seat),
       bundle_(bundle),
       graph_(&bundle.graph),
       arguments_(arguments),
       rank_(seat.environment().rank),
-      resumed_(checkpoint_of(arguments)),
+      resumed_(std::move(resumed)),
       first_(beginning(bundle, resumed_)),
       programs_(bundle, first_),
       now_(first_),
@@ -119,7 +155,8 @@ BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& argument
       model_(bundle, rank_, device_),
       losses_(bundle, rank_, first_, arguments.out, seat.host().connect(),
               [this](const std::string& where) { seat_.fail_with_current_exception(where); }),
-      checkpoints_(checkpoint_options(seat.environment(), bundle, arguments.out), model_, seat.host().connect()),
+      checkpoints_(checkpoint_options(seat.environment(), bundle, arguments.out, training), model_,
+                   seat.host().connect()),
       lanes_(
           programs_.all, rank_, [this](int done) { return next_steps(done); }, hooks()) {
   replay_segments();
@@ -131,6 +168,9 @@ BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& argument
   const auto& processes = seat.processes();
   for (int other = 0; other < seat.environment().world; ++other)
     if (!same_clock(processes[other], processes.front())) foreign_.push_back(other);
+  if (rank_ != 0 || foreign_.empty() || !seat.environment().token.empty()) return;
+  std::printf("note: the ranks are on several hosts and have no SLIPWAY_TOKEN; whoever reaches port %d can join them\n",
+              seat.environment().store_port);
 }
 
 void BundleRun::replay_segments() {
@@ -293,7 +333,14 @@ void BundleRun::run() {
 
 void run_bundle(Seat& seat, const Bundle& bundle, const Arguments& arguments) {
   at::set_num_threads(arguments.threads);  // per thread
-  BundleRun run(seat, bundle, arguments);
+  std::optional<CheckpointReader> resumed = checkpoint_of(seat, arguments);
+  const Manifest training = identity_of(bundle, resumed);
+  // A launcher that starts a run again after a failure may do so after its last step.
+  if (arguments.resume == resume_if_any && resumed && resumed->manifest().step == bundle.run.steps) {
+    if (seat.environment().rank == 0) std::printf("its %d steps are done\n", bundle.run.steps);
+    return;
+  }
+  BundleRun run(seat, bundle, arguments, std::move(resumed), training);
   try {
     run.run();
   } catch (...) {

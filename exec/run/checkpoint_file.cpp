@@ -223,6 +223,35 @@ std::string CheckpointReader::read(const StoredMatrix& matrix) const {
   return read(matrix.shard, matrix.offset, matrix.bytes(), matrix.checksum, matrix.name);
 }
 
+std::string why_not_whole(const std::string& checkpoint) {
+  try {
+    const CheckpointReader reader(checkpoint);
+    for (const auto& [name, entries] : reader.entries())
+      for (const StoredEntry& entry : entries) reader.read(entry);
+    for (const auto& [name, matrix] : reader.matrices()) reader.read(matrix);
+    return "";
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+}
+
+NewestWhole newest_whole_checkpoint(const std::string& run_folder) {
+  NewestWhole found;
+  const std::vector<std::int64_t> steps = complete_checkpoints(run_folder);
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    const std::string checkpoint = checkpoint_path(run_folder, *step), why = why_not_whole(checkpoint);
+    if (why.empty()) {
+      found.checkpoint = checkpoint;
+      return found;
+    }
+    found.damaged.push_back(why);
+  }
+  if (found.damaged.empty()) return found;
+  std::string text = "no checkpoint in " + checkpoints_path(run_folder) + " is whole:";
+  for (const std::string& why : found.damaged) text += "\n" + why;
+  throw std::runtime_error(text + "\nremove them, or give --out another folder, to start from the beginning");
+}
+
 // A parameter from all shards.
 
 namespace {

@@ -87,6 +87,9 @@ class CheckpointReader {
   explicit CheckpointReader(const std::string& checkpoint);
   const Manifest& manifest() const { return manifest_; }
   const std::string& folder() const { return folder_; }
+  // By parameter.
+  const std::map<std::string, std::vector<StoredEntry>>& entries() const { return entries_; }
+  const std::map<std::string, StoredMatrix>& matrices() const { return matrices_; }
   std::vector<StoredEntry> entries_of(const std::string& parameter) const;
   // Names in all entries.
   std::vector<std::string> parameters() const;
@@ -104,6 +107,17 @@ class CheckpointReader {
   std::map<std::string, std::vector<StoredEntry>> entries_;
   std::map<std::string, StoredMatrix> matrices_;
 };
+
+// Why a checkpoint cannot be resumed from: a file that is missing or damaged. Empty: it is whole. Reads all of it.
+std::string why_not_whole(const std::string& checkpoint);
+
+// The checkpoint that --resume if-any takes.
+struct NewestWhole {
+  std::string checkpoint;            // empty: the run has none yet
+  std::vector<std::string> damaged;  // why newer ones were left out
+};
+// Throws std::runtime_error where the run has checkpoints, but none is whole.
+NewestWhole newest_whole_checkpoint(const std::string& run_folder);
 
 // A parameter with its optimizer state, combined from all shards: masters, first and second moments, each the whole
 // parameter row by row.

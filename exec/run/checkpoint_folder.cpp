@@ -24,7 +24,7 @@ std::string shard_path(const std::string& checkpoint, int rank, const char* part
 
 std::string to_text(const Manifest& manifest) {
   std::ostringstream out;
-  out << "slipway-checkpoint 4\nstep " << manifest.step << "\nsamples " << manifest.samples << "\nbatch "
+  out << "slipway-checkpoint 5\nstep " << manifest.step << "\nsamples " << manifest.samples << "\nbatch "
       << manifest.batch << "\nseed " << manifest.seed << "\nsequence " << manifest.sequence << "\ndata "
       << manifest.data.bytes << ' ' << manifest.data.checksum << ' ' << manifest.data.path << '\n';
   for (const auto& [name, value] : manifest.settings) out << "setting " << value << ' ' << name << '\n';
@@ -51,14 +51,15 @@ Manifest read_manifest(const std::string& checkpoint) {
   int version = 0;
   Manifest manifest;
   in >> word >> version;
-  if (word != "slipway-checkpoint" || version < 1 || version > 4)
-    throw std::runtime_error(path + " is of another version of slipway; this one reads versions 1 to 4");
+  if (word != "slipway-checkpoint" || version < 1 || version > 5)
+    throw std::runtime_error(path + " is of another version of slipway; this one reads versions 1 to 5");
   in >> word >> manifest.step >> word >> manifest.samples;
   if (version > 1) in >> word >> manifest.batch;
   in >> word >> manifest.seed;
   if (version > 3) {
     in >> word >> manifest.sequence >> word >> manifest.data.bytes >> manifest.data.checksum >> std::ws;
     std::getline(in, manifest.data.path);
+    if (version < 5) manifest.data.checksum = 0;
   }
   while (in >> word) {
     int rank = 0;
@@ -107,12 +108,12 @@ void remove_partial_checkpoints(const std::string& run_folder) {
 }
 
 std::string resolve_checkpoint(const std::string& what, const std::string& run_folder) {
-  const std::string folder = what == "latest" ? run_folder : what;
-  if (what != "latest" && std::filesystem::exists(manifest_path(what))) return what;
+  const std::string folder = resumes_here(what) ? run_folder : what;
+  if (!resumes_here(what) && std::filesystem::exists(manifest_path(what))) return what;
   const std::vector<std::int64_t> steps = complete_checkpoints(folder);
   if (steps.empty())
     throw std::runtime_error("--resume " + what + ": no complete checkpoint is " +
-                             (what == "latest" ? "" : "there, nor ") + "in " + checkpoints_path(folder) +
+                             (resumes_here(what) ? "" : "there, nor ") + "in " + checkpoints_path(folder) +
                              "; leave --resume out to start from the beginning (run.checkpoint_steps makes them)");
   return checkpoint_path(folder, steps.back());
 }

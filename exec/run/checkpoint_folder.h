@@ -4,10 +4,10 @@
 //   DIR/checkpoints/step-00000200.partial/   shards are being written
 //   DIR/checkpoints/step-00000200/           manifest, shard-0.index, shard-0.data, shard-1.index, ...
 //
-//   manifest: slipway-checkpoint 4 │ step 200 │ samples 1600 │ batch 8 │ seed 7 │ sequence 256 │ data <bytes> <checksum> <path>
+//   manifest: slipway-checkpoint 5 │ step 200 │ samples 1600 │ batch 8 │ seed 7 │ sequence 256 │ data <bytes> <checksum> <path>
 //             │ setting <value> <name> ... │ shard <rank> <checksum of its index> ... │ checksum <of the lines above>
 // Version 1 has no batch, version 2 no settings of the model, and version 3 no sequence, no data, and no model shape
-// among its settings.
+// among its settings. The checksum of version 4 is one of samples of the data and counts no more.
 // Plain C++, no LibTorch, because `slipway execute` uses it too. Guarded by tests/exec/checkpoint_file_test.cpp.
 #pragma once
 
@@ -54,7 +54,13 @@ std::vector<std::int64_t> complete_checkpoints(const std::string& run_folder);
 // Removes half-written checkpoints. No rank may be saving: call it before any does, or when all have ended.
 void remove_partial_checkpoints(const std::string& run_folder);
 
-// The checkpoint that --resume names: 'latest' of the run's own folder, another run's folder (its latest), or a
+// The words of --resume for the newest checkpoint of the run's own folder. The second starts from the beginning where
+// there is none, and takes the newest one that is whole (exec/run/checkpoint_file.h).
+inline constexpr const char* resume_latest = "latest";
+inline constexpr const char* resume_if_any = "if-any";
+inline bool resumes_here(const std::string& what) { return what == resume_latest || what == resume_if_any; }
+
+// The checkpoint that --resume names: the newest of the run's own folder, another run's folder (its newest), or a
 // checkpoint. Throws std::runtime_error if there is none.
 std::string resolve_checkpoint(const std::string& what, const std::string& run_folder);
 

@@ -1,9 +1,9 @@
 #include "exec/run/data_files.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
+#include <string_view>
 #include <vector>
 
 #include "exec/run/checksum.h"
@@ -46,27 +46,35 @@ std::string why_no_sample(const std::string& path, const Model& model) {
   return error ? "" : why_no_sample(path, size, true, model.sequence);
 }
 
+namespace {
+
+// The checksums of consecutive parts of a file, of which all but the last have the same size. Adds its bytes to `bytes`.
+std::string checksums_of_parts(const std::string& name, std::uint64_t& bytes) {
+  constexpr std::size_t part = 4 << 20;
+  std::ifstream file(name, std::ios::binary);
+  std::string buffer(part, '\0'), checksums;
+  for (bool ends = !file; !ends;) {
+    file.read(buffer.data(), static_cast<std::streamsize>(part));
+    ends = file.eof();
+    if (file.bad() || (file.fail() && !ends)) break;
+    const auto size = static_cast<std::size_t>(file.gcount());
+    bytes += size;
+    checksums += std::to_string(checksum_of(std::string_view(buffer).substr(0, size))) + ' ';
+    if (ends) return checksums;
+  }
+  throw std::runtime_error("run.data: cannot read " + name);
+}
+
+}  // namespace
+
 DataIdentity data_identity(const std::string& path) {
-  constexpr std::uint64_t pieces = 256, piece = 4096;
   std::string prefix;
   const std::vector<std::string> files =
       names_token_files(path, &prefix) ? std::vector<std::string>{prefix + ".bin", prefix + ".idx"} : std::vector{path};
   DataIdentity identity;
   identity.path = path;
   std::string parts;
-  for (const std::string& name : files) {
-    std::ifstream file(name, std::ios::binary | std::ios::ate);
-    const auto size = static_cast<std::uint64_t>(std::max<std::streamoff>(file.tellg(), 0));
-    const bool whole = size <= pieces * piece;
-    for (std::uint64_t i = 0; i < (whole ? 1 : pieces); ++i) {
-      std::string bytes(whole ? size : piece, '\0');
-      file.seekg(static_cast<std::streamoff>(whole ? 0 : i * ((size - piece) / (pieces - 1))));
-      file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-      parts += std::to_string(checksum_of(bytes)) + ' ';
-    }
-    if (!file) throw std::runtime_error("run.data: cannot read " + name);
-    identity.bytes += size;
-  }
+  for (const std::string& name : files) parts += checksums_of_parts(name, identity.bytes);
   identity.checksum = checksum_of(parts);
   return identity;
 }

@@ -1,7 +1,7 @@
 // The files that run.data names, and the identity of their contents. A training that continued with other data would
 // silently read other samples in another order.
 //
-//   identity   bytes of the files, and a checksum of 256 pieces of 4 KiB spread over each (up to 1 MiB: of all)
+//   identity   bytes of the files, and a checksum over all of them, for which they are read once
 //
 // The path is not part of it: the same data may be elsewhere on another machine. `slipway execute` uses this too: plain
 // C++, no LibTorch. Guarded by tests/exec/token_source_test.cpp and tests/scenarios/resume_command_test.cpp.
@@ -27,14 +27,16 @@ std::string why_no_bytes(const std::string& path, const Model& model);
 std::string why_no_sample(const std::string& path, const Model& model);
 
 struct DataIdentity {
-  std::uint64_t bytes = 0;  // of all files; 0: unknown
-  std::uint64_t checksum = 0;
-  std::string path;  // for messages
+  std::uint64_t bytes = 0;     // of all files; 0: unknown
+  std::uint64_t checksum = 0;  // 0: unknown, only the bytes count
+  std::string path;            // for messages
 
-  bool is_same(const DataIdentity& other) const { return bytes == other.bytes && checksum == other.checksum; }
+  bool is_same(const DataIdentity& other) const {
+    return bytes == other.bytes && (checksum == other.checksum || checksum == 0 || other.checksum == 0);
+  }
 };
 
-// Throws std::runtime_error with the file that cannot be read.
+// Reads the files once. Throws std::runtime_error with the file that cannot be read.
 DataIdentity data_identity(const std::string& path);
 
 }  // namespace slipway::exec

@@ -10,6 +10,7 @@
 
 #include "models/machine/collectives.h"
 #include "models/machine/cost.h"
+#include "models/machine/gloo.h"
 
 namespace slipway::models {
 namespace {
@@ -172,8 +173,18 @@ std::function<double(const Machine&)> one_message(Link Machine::*between, Collec
                                                   double bytes) {
   return [=](const Machine& machine) {
     const Link& link = machine.*between;
-    return ring_seconds(collective, members, bytes, link.latency, link.bandwidth * link.efficiency,
+    const bool rounds = collective != Collective::send && between == &Machine::network_link;
+    const double latency = rounds ? round_latency(machine) : link.latency;
+    return ring_seconds(collective, members, bytes, latency, link.bandwidth * link.efficiency,
                         machine.reduce_bandwidth);
+  };
+}
+
+// Gloo's all-gathers, reduce-scatters and all-to-alls, whose members on a node share its port (Algorithm::gloo).
+std::function<double(const Machine&)> one_exchange(Collective collective, int nodes, int per_node, double bytes) {
+  return [=](const Machine& machine) {
+    const Links pairs = links_of_pairs(machine, nodes, per_node);
+    return ring_seconds(collective, nodes * per_node, bytes, pairs.latency, pairs.bandwidth, machine.reduce_bandwidth);
   };
 }
 
@@ -207,8 +218,13 @@ std::function<double(const Machine&)> prediction(const Measurement& measurement)
   if (what == "device-to-host") return one_copy(&Machine::device_to_host, bytes);
   const auto link = is_between_nodes(measurement) ? &Machine::network_link : &Machine::node_link;
   if (what == "transfer") return one_message(link, Collective::send, 2, bytes);
-  const int members = static_cast<int>(field(measurement, "members"));
-  return one_message(link, *value_in(collective_names, what), members, bytes);
+  const int members = members_of(measurement);
+  const Collective collective = *value_in(collective_names, what);
+  if (measurement.fields.contains("per_node") && collective != Collective::all_reduce) {
+    const int per_node = static_cast<int>(field(measurement, "per_node"));
+    if (per_node > 1 && members % per_node == 0) return one_exchange(collective, members / per_node, per_node, bytes);
+  }
+  return one_message(link, collective, members, bytes);
 }
 
 ObservationGroup group_of(const Measurement& measurement) {
@@ -230,6 +246,20 @@ std::vector<Measurement> read_measurements(std::istream& in, const std::string& 
     result.push_back(parse(line, name_for_errors + ":" + std::to_string(number)));
   }
   return result;
+}
+
+Links links_of_pairs(const Machine& machine, int nodes, int per_node) {
+  const Link &inside = machine.node_link, &between = machine.network_link;
+  return pairwise_as_ring({nodes,
+                           per_node,
+                           1,
+                           {inside.latency, inside.bandwidth * inside.efficiency},
+                           {round_latency(machine), between.bandwidth * between.efficiency}});
+}
+
+int members_of(const Measurement& measurement) {
+  if (measurement.what == "transfer") return 2;
+  return measurement.fields.contains("members") ? static_cast<int>(field(measurement, "members")) : 0;
 }
 
 std::vector<Measurement> merged(std::vector<Measurement> measurements) {

@@ -8,7 +8,7 @@
 // reduce-scatter, all-to-all, host-to-device, device-to-host (fields: exec/rank/measure.h). Every rank of the machine measures at
 // the same time and writes its own file. Equal measurements of several ranks count once, with the median. Traces of
 // PyTorch's profiler give the same kinds (scenarios/kineto/kineto_measurements.h); messages between nodes then have
-// link=network.
+// link=network. Those of ranks on processors also have per_node, the ranks of a node, which share its port.
 // Guarded by tests/models/measurement_test.cpp.
 #pragma once
 
@@ -31,6 +31,12 @@ struct Measurement {
 // Throws std::runtime_error with file and line for: no measurement, an unknown kind, a missing field, no number, or one
 // that no machine measures (no time at all, half a member).
 std::vector<Measurement> read_measurements(std::istream& in, const std::string& name_for_errors);
+
+// Ranks that exchange this message; 0: it is none.
+int members_of(const Measurement& measurement);
+
+// Of exchanges between all pairs of members (Algorithm::gloo), as a ring's: members on a node share its port.
+Links links_of_pairs(const Machine& machine, int nodes, int per_node);
 
 // Medians over equal measurements, sorted by kind and fields.
 std::vector<Measurement> merged(std::vector<Measurement> measurements);

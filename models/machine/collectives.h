@@ -49,6 +49,9 @@ RingTraffic ring_traffic(Collective collective, int members, double bytes);
 //   hierarchical  reduce-scatter inside the nodes, all-reduce of each member's part between the nodes, all-gather
 //                 inside (Jia et al. 2018, section 3.3)
 //   nccl          multi-ring or tree, whichever takes less, as NCCL's tuner chooses (src/graph/tuning.cc)
+//   gloo          all-reduce: the ring in rank order (Gloo's allreduce.cc, which c10d calls without naming another
+//                 algorithm); all-gather and reduce-scatter: every member sends each other one its part directly, in n−1
+//                 rounds (exec/transport/cpu/transport_gloo.cpp). Ranks on processors send so.
 //
 // α and β of ring i's links: inside a node α_in, B_in; between nodes α_out, B_out per port; N nodes of g
 // members, r ports per node, n = N·g. Seconds of an all-reduce of S bytes:
@@ -57,6 +60,8 @@ RingTraffic ring_traffic(Collective collective, int members, double bytes);
 //   multi-ring    2((n−N)·α_in + (N−1)·α_out) + 2(n−1)/n·S / min(B_in, r·B_out)
 //   tree          2((g−1)·α_in + ⌈log₂N⌉·α_out) + 2·S / (0.9·min(g/(g−1)·B_in, 4/min(N, 4)·r·B_out))
 //   hierarchical  2((g−1)·α_in + (N−1)·α_out) + 2(g−1)/g·S/B_in + 2(N−1)/N·S/(r·B_out)
+//   gloo          as ring. All-gather: (g−1)·α_in + (n−g)·α_out + max((g−1)/n·S/B_in, g·(n−g)/n·S/(r·B_out)), so where a
+//                 node's members share one port it carries g·(n−g)/(n−1) times what a ring sends over it
 //
 // Half of the bytes crosses each edge of a tree, both ways. Over both trees the busiest of N nodes has min(N, 4) edges,
 // so two or three nodes send less than two bytes per byte. (NCCL's tuner, too, gives trees over two nodes more.)
@@ -65,10 +70,11 @@ RingTraffic ring_traffic(Collective collective, int members, double bytes);
 // NCCL. All are linear in S, so each is a ring on other links: `as_ring` returns the α and B for which ring_seconds
 // gives the values above. Guarded by tests/models/collectives_test.cpp.
 
-enum class Algorithm : std::uint8_t { ring, multi_ring, tree, hierarchical, nccl };
+enum class Algorithm : std::uint8_t { ring, multi_ring, tree, hierarchical, nccl, gloo };
 inline constexpr std::array algorithm_names{
-    Named{Algorithm::ring, "ring"}, Named{Algorithm::multi_ring, "multi-ring"}, Named{Algorithm::tree, "tree"},
-    Named{Algorithm::hierarchical, "hierarchical"}, Named{Algorithm::nccl, "nccl"}};
+    Named{Algorithm::ring, "ring"}, Named{Algorithm::multi_ring, "multi-ring"},
+    Named{Algorithm::tree, "tree"}, Named{Algorithm::hierarchical, "hierarchical"},
+    Named{Algorithm::nccl, "nccl"}, Named{Algorithm::gloo, "gloo"}};
 constexpr const char* name_of(Algorithm algorithm) { return name_in(algorithm_names, algorithm); }
 
 struct Links {

@@ -29,6 +29,11 @@ bool awaits_calibration(const Machine& machine) {
          std::all_of(machine.peak_flops.begin(), machine.peak_flops.end(), [](double peak) { return peak <= 0; });
 }
 
+bool are_processors(const std::vector<NodeGroup>& groups) {
+  return !groups.empty() &&
+         std::all_of(groups.begin(), groups.end(), [](const NodeGroup& group) { return group.machine.cores > 0; });
+}
+
 std::vector<Fabric> default_fabrics(const std::vector<NodeGroup>& groups) {
   std::vector<Fabric> fabrics;
   int nodes = 0;
@@ -45,6 +50,8 @@ std::vector<Fabric> default_fabrics(const std::vector<NodeGroup>& groups) {
     network.bandwidth = std::min(network.bandwidth, link.bandwidth * link.efficiency);
     network.latency = std::max(network.latency, link.latency);
   }
+  if (are_processors(groups))
+    for (const NodeGroup& group : groups) network.gpus_per_port = std::max(network.gpus_per_port, group.gpus_per_node);
   fabrics.push_back(network);
   return fabrics;
 }

@@ -87,6 +87,9 @@ struct NodeGroup {
   int gpus_per_node = 1;
 };
 
+// Ranks on processors. They send through Gloo (Algorithm::gloo), and all ranks of a node through its one interface.
+bool are_processors(const std::vector<NodeGroup>& groups);
+
 struct Topology;  // models/machine/topology.h
 
 // A scenario's description of the links between a fabric's ports. Each kind of topology documents what it reads of it
@@ -142,7 +145,7 @@ struct Cluster {
 
 // The fabrics of a cluster that names none. Inside the nodes of each group it is node_link; between nodes, where there
 // are several, one fabric of network_links. Bandwidth = bandwidth·efficiency of the link. Groups with different network
-// links get the slower bandwidth and the longer latency of them.
+// links get the slower bandwidth and the longer latency of them. Ranks on processors share their node's port.
 std::vector<Fabric> default_fabrics(const std::vector<NodeGroup>& groups);
 // The cluster with other machines in its groups. Fabrics of the machines' own links follow them.
 Cluster with_machines(Cluster cluster, const std::vector<Machine>& machines);

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <ostream>
 
@@ -139,17 +138,19 @@ void refuse_unmeasurable(const MeasureOptions& measure) {
                    (on_gpus ? "" : ", or --rank-program slipway-rank-cuda on a machine with GPUs"));
 }
 
-// A file does not say where its ranks were: inside a node, unless the scenario's nodes have one GPU each.
-bool are_alone_on_nodes(const Cluster& cluster) {
-  const bool alone =
-      std::ranges::all_of(cluster.groups, [](const NodeGroup& group) { return group.gpus_per_node == 1; });
-  return alone && std::accumulate(cluster.groups.begin(), cluster.groups.end(), 0,
-                                  [](int sum, const NodeGroup& group) { return sum + group.nodes; }) > 1;
-}
-
-std::vector<Measurement> between_nodes(std::vector<Measurement> measurements) {
-  for (Measurement& each : measurements)
-    if (each.what == "transfer" || each.fields.contains("members")) each.fields.emplace("link", "network");
+// A file does not say where its ranks were: on the scenario's nodes, in order. So a message of more ranks than a node has
+// is one between nodes.
+std::vector<Measurement> placed(std::vector<Measurement> measurements, const Cluster& cluster) {
+  const NodeGroup& first = cluster.groups.front();
+  const int per_node = first.gpus_per_node;
+  const bool alike =
+      std::ranges::all_of(cluster.groups, [&](const NodeGroup& group) { return group.gpus_per_node == per_node; });
+  if (!alike || node_count(cluster) < 2) return measurements;
+  for (Measurement& each : measurements) {
+    if (members_of(each) <= per_node) continue;
+    each.fields.emplace("link", "network");
+    if (are_processors(cluster.groups)) each.fields.emplace("per_node", std::to_string(per_node));
+  }
   return measurements;
 }
 
@@ -157,7 +158,7 @@ std::vector<Measurement> measurements_of(const CommandOptions& options, const st
                                          std::vector<Measurement> all, std::ostream& err) {
   for (const std::string& path : options.all("measured")) {
     std::vector<Measurement> more = measurements_in(path);
-    if (scenario && are_alone_on_nodes(scenario->cluster)) more = between_nodes(std::move(more));
+    if (scenario) more = placed(std::move(more), scenario->cluster);
     all.insert(all.end(), more.begin(), more.end());
   }
   if (options.has("measure")) {

@@ -54,11 +54,16 @@ Machine machine_of(const std::vector<KinetoTrace>& traces) {
       "; give the scenario with its machine profile, or --machine with one of: " + machine_names();
   if (trace.device.empty()) throw UsageError(trace.path + " does not name its GPU" + remedy);
   const std::vector<std::string> words = words_of(trace.device);
+  // Cards of the same chip have other clocks, memory and links than the modules that the built-in machines are.
+  constexpr const char* cards[] = {"pcie", "nvl"};
+  const bool is_card = std::any_of(std::begin(cards), std::end(cards), [&](const char* card) {
+    return std::find(words.begin(), words.end(), card) != words.end();
+  });
   const Machine* nearest = nullptr;
   const auto apart = [&](const Machine& machine) { return std::abs(machine.memory_bytes - trace.device_bytes); };
   for (const EmbeddedFile& file : embedded_machines()) {
     const std::string name(file.name);
-    if (std::find(words.begin(), words.end(), name.substr(0, name.find('-'))) == words.end()) continue;
+    if (is_card || std::find(words.begin(), words.end(), name.substr(0, name.find('-'))) == words.end()) continue;
     const Machine& machine = built_in_machine(name);
     if (nearest == nullptr || apart(machine) < apart(*nearest)) nearest = &machine;
   }

@@ -1,5 +1,7 @@
 #include "scenarios/calibrate/trace_observations.h"
 
+#include "models/fit/measurement.h"
+#include "models/machine/gloo.h"
 #include "models/trace/statistics.h"
 
 #include <fmt/format.h>
@@ -184,20 +186,31 @@ class TraceReader {
     return nodes.size() == 1;
   }
 
-  // One sample per work, number of members and kind of link.
+  // Members on each node, where they send through its one port to all others at once; else 1.
+  int sharing_a_port(TaskId task) const {
+    const Collective collective = graph_->work(task).collective;
+    const bool direct = collective == Collective::all_gather || collective == Collective::reduce_scatter ||
+                        collective == Collective::all_to_all;
+    if (!direct || !are_processors(cluster_.groups)) return 1;
+    const auto members = members_of(*graph_, task);
+    return ranks_per_node(cluster_, {members.begin(), members.end()}).value_or(1);
+  }
+
+  // One sample per work, number of members, kind of link and members that share a port.
   std::vector<Observation> message_observations() const {
-    std::map<std::tuple<std::int32_t, std::size_t, bool>, Sample> samples;
+    std::map<std::tuple<std::int32_t, std::size_t, bool, int>, Sample> samples;
     for (const auto& [at, seconds] : message_) {
       const TaskId task = at.first;
       const auto members = members_of(*graph_, task).size();
-      Sample& sample = samples[{graph_->tasks[task].work, members, is_inside_a_node(task)}];
+      const bool inside = is_inside_a_node(task);
+      Sample& sample = samples[{graph_->tasks[task].work, members, inside, inside ? 1 : sharing_a_port(task)}];
       sample.seconds.push_back(seconds);
       sample.kind = message_kind_.at(task);
       sample.name = label_of(*graph_, task);
     }
     std::vector<Observation> observations;
     for (const auto& [key, sample] : samples) {
-      const auto& [work, members, inside] = key;
+      const auto& [work, members, inside, sharing] = key;
       Observation observation;
       observation.group = inside ? ObservationGroup::node_link : ObservationGroup::network_link;
       observation.kind = sample.kind;
@@ -205,12 +218,15 @@ class TraceReader {
       observation.seconds = median(sample.seconds);
       observation.weight = total(sample.seconds);
       observation.predict = [graph = graph_, at = static_cast<std::size_t>(work), count = static_cast<int>(members),
-                             is_node = inside](const Machine& machine) {
+                             is_node = inside, share = sharing](const Machine& machine) {
         const Link& link = is_node ? machine.node_link : machine.network_link;
+        const bool rounds = !is_node && graph->works[at].collective != Collective::send;
+        const Links links =
+            share > 1 ? links_of_pairs(machine, count / share, share)
+                      : Links{rounds ? round_latency(machine) : link.latency, link.bandwidth * link.efficiency};
         const Work& work_of_it = graph->works[at];
         const bool adds = work_of_it.collective == Collective::shift && work_of_it.elements > 0;
-        return message_seconds(work_of_it, count, link.latency, link.bandwidth * link.efficiency,
-                               machine.reduce_bandwidth) +
+        return message_seconds(work_of_it, count, links.latency, links.bandwidth, machine.reduce_bandwidth) +
                (adds ? adding_seconds(machine, work_of_it.bytes) : 0);
       };
       observations.push_back(std::move(observation));

@@ -104,12 +104,18 @@ std::optional<int> goes_on_from(const ExecuteRequest& request) {
 // For a complete training without a trace.
 int merge_only(const ExecuteRequest& request) {
   const FolderLock lock(request.folder);
+  std::string of_run = bundle_path(request.folder);  // ranks that joined a run have bundles of their own
+  if (!std::filesystem::exists(of_run)) of_run = bundle_path(request.folder, 0);
+  if (!std::filesystem::exists(of_run))
+    throw UsageError("the run in " + request.folder +
+                     " is complete but has no trace, and its bundle is not there to compare with this scenario; copy "
+                     "the bundle that its ranks ran to " +
+                     bundle_path(request.folder) + ", and the same command makes the trace");
   std::ostringstream bundle, left;
   write_bundle(bundle, bundle_of(request.prepared, request.larger));
-  left << std::ifstream(bundle_path(request.folder)).rdbuf();
+  left << std::ifstream(of_run).rdbuf();
   if (left.str() != bundle.str())
-    throw UsageError(bundle_path(request.folder) +
-                     " is of another scenario, whose training is complete but has no trace; give the " +
+    throw UsageError(of_run + " is of another scenario, whose training is complete but has no trace; give the " +
                      "scenario and each --set as they were, or --out another folder");
   return merge_and_report(request);
 }
@@ -203,6 +209,7 @@ void print_beginning(const ExecuteRequest& request, const std::string& program, 
   if (request.weights.starts_from_files()) talk << "weights: " << request.weights.from << '\n';
   if (request.resumes() && !request.weights.from.empty())
     talk << "note: no weights of " << request.weights.from << " are read: the training goes on with its own\n";
+  for (const std::string& note : request.from.notes) talk << "note: not resumed from: " << note << '\n';
   if (request.resumes()) talk << "from step " << request.from.done << ": " << request.from.checkpoint << '\n';
   talk << std::flush;
 }
@@ -224,6 +231,19 @@ int only_write_weights(const CommandOptions& options, const Scenario& scenario, 
   return status_done;
 }
 
+// With --resume if-any, where a launcher starts a complete training again.
+int nothing_to_do(const CommandOptions& options, const Scenario& scenario, const std::string& folder, bool reports,
+                  std::ostream& out) {
+  if (!reports) return status_done;
+  const bool has_trace = std::filesystem::exists(trace_path(folder));
+  if (options.has("json"))
+    out << nlohmann::json({{"folder", folder}, {"steps", scenario.run.steps}}).dump(2) << '\n';
+  else
+    out << "its " << counted(scenario.run.steps, "step") << " are done"
+        << (has_trace ? "; trace: " + trace_path(folder) : " (without a trace)") << '\n';
+  return status_done;
+}
+
 }  // namespace
 
 int execute_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
@@ -238,7 +258,8 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   if (options.text("out") == "") throw UsageError("--out is empty; name a folder");
   const std::string folder = std::filesystem::absolute(options.text("out").value_or(scenario.name + ".run")).string();
   if (!joined || joined->rank == 0) restore_killed_start(folder);
-  const std::optional<int> unmerged = options.text("resume") == "latest" && !joined
+  const std::optional<std::string> resume = options.text("resume");
+  const std::optional<int> unmerged = resume && resumes_here(*resume) && !joined
                                           ? unmerged_from(folder, rank_count(scenario.step.layout), scenario.run.steps)
                                           : std::nullopt;
   if (const auto complete = complete_checkpoint(options, folder, scenario); complete && !unmerged) {
@@ -246,13 +267,15 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
     return only_write_weights(options, scenario, folder, *complete, out, err);
   }
   const Resumption from = unmerged ? Resumption{"", *unmerged, 0, 0, true}
-                                   : resumption_of(options.text("resume"), folder, scenario, options.has("overwrite"));
+                                   : resumption_of(resume, folder, scenario, options.has("overwrite"));
+  if (from.is_complete) return nothing_to_do(options, scenario, folder, !joined || joined->rank == 0, out);
   const RunWeights weights = run_weights(options, scenario, folder, unmerged || !from.checkpoint.empty());
   save_last_step(weights, scenario);
   if (!unmerged) refuse_warmup_beyond_end(scenario, from);
   refuse_shrinking_growth(scenario, from);
   check_output_folder("--out", folder);
-  if (!options.has("overwrite") && !from.is_here) refuse_finished_run(folder);
+  const bool goes_on = from.is_here || (resume == resume_if_any && is_unfinished(folder, scenario.run.steps));
+  if (!options.has("overwrite") && !goes_on) refuse_finished_run(folder);
   if (const auto trace = options.text("trace")) check_output("--trace", *trace, inputs_of(scenario));
   check_report(options, inputs_of(scenario));
   if (!options.text("trace") && std::filesystem::is_directory(trace_path(folder)))

@@ -34,7 +34,9 @@ constexpr const char* how_it_runs =
     "merges the records when all have ended, so --out must name a folder that the machines share.\n"
     "\n"
     "With run.checkpoint_steps the ranks save checkpoints in DIR/checkpoints. --resume latest resumes\n"
-    "from the newest one, --resume FOLDER from another run's. The layout may change; model, seed,\n"
+    "from the newest one, --resume FOLDER from another run's. --resume if-any starts where DIR has no\n"
+    "checkpoint and resumes from the newest whole one where it has: one command for torchrun\n"
+    "--max-restarts, srun with requeued jobs, or a loop. The layout may change; model, seed,\n"
     "sequence length and data must be the same (the data may lie elsewhere). Steps are\n"
     "counted from the beginning of the training. With the same layout on the same machine, the losses\n"
     "are those of an uninterrupted run, to the last bit. A decaying learning rate needs\n"
@@ -75,7 +77,9 @@ CommandOptions execute_options() {
       .value("out", "DIR", "folder of the run (default: <scenario>.run here)")
       .value("trace", "FILE", "write the trace there instead of DIR/trace.json")
       .value("report", "FILE", report_meaning)
-      .value("resume", "WHAT", "resume from a checkpoint: latest (of --out), a run's folder, or a checkpoint's")
+      .value(
+          "resume", "WHAT",
+          "resume from a checkpoint: latest (of --out), if-any (the same, or start), a run's folder, or a checkpoint's")
       .value("weights", "DIR", "start from Hugging Face safetensors: config.json and model.safetensors, or shards")
       .value("save-weights", "DIR", "write the weights after the last step there, in the same form")
       .flag("confirm", "simulate first, and print the prediction's error per kind of task at the end")

@@ -2,11 +2,14 @@
 
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <stdexcept>
 
 #include "exec/run/launchers.h"
@@ -62,6 +65,18 @@ std::string rank_program() {
                                   : "build it with LibTorch (make), or set SLIPWAY_RANK to its path"));
 }
 
+namespace {
+
+// 128 bits that nobody can guess, for the ranks of one run.
+std::string drawn_token() {
+  std::random_device random;
+  std::string token;
+  for (int i = 0; i < 4; ++i) token += fmt::format("{:08x}", random());
+  return token;
+}
+
+}  // namespace
+
 bool computes_on_gpus(const std::string& program) {
   return std::filesystem::path(program).filename() == "slipway-rank-cuda";
 }
@@ -69,7 +84,7 @@ bool computes_on_gpus(const std::string& program) {
 std::vector<RankProcess> local_ranks(const std::string& program, const std::vector<std::string>& arguments, int ranks,
                                      int ranks_per_process, const std::string& folder) {
   const int count = ranks / ranks_per_process;
-  const std::string port = std::to_string(free_port()), world = std::to_string(count);
+  const std::string port = std::to_string(free_port()), world = std::to_string(count), token = drawn_token();
   std::vector<std::string> command{program};
   command.insert(command.end(), arguments.begin(), arguments.end());
   // A busy machine may take its time. The launcher sees a rank that does not start.
@@ -87,6 +102,7 @@ std::vector<RankProcess> local_ranks(const std::string& program, const std::vect
                           {"LOCAL_RANK", number},
                           {"MASTER_ADDR", "127.0.0.1"},
                           {"MASTER_PORT", port},
+                          {"SLIPWAY_TOKEN", token},
                           {"TORCHELASTIC_USE_AGENT_STORE", "False"}},
                          error_path(folder, first_rank),
                          cores_of_rank(cores, process, count)});

@@ -1,5 +1,5 @@
 // Ranks on this machine: their program, and one process description per rank with torchrun's variables (RANK,
-// WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT).
+// WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT) and a token of the run (SLIPWAY_TOKEN).
 // Guarded by tests/exec/rank_program_test.cpp.
 #pragma once
 

@@ -2,18 +2,20 @@
 
 #include <filesystem>
 
+#include "exec/run/checkpoint_file.h"
 #include "exec/run/checkpoint_folder.h"
 #include "scenarios/language/usage_error.h"
 
 namespace slipway::scenarios {
 namespace {
 
-Manifest checked_manifest(const std::string& checkpoint, const Scenario& scenario) {
+// `may_be_complete`: all of its steps may be done.
+Manifest checked_manifest(const std::string& checkpoint, const Scenario& scenario, bool may_be_complete) {
   const Manifest manifest = read_manifest(checkpoint);
   const Run& run = scenario.run;
   const std::string other = other_training(checkpoint, manifest, training_of(scenario.step.model, run));
   if (!other.empty()) throw UsageError(other);
-  if (manifest.step >= run.steps)
+  if (manifest.step > run.steps || (manifest.step == run.steps && !may_be_complete))
     throw UsageError(checkpoint + " is of step " + std::to_string(manifest.step) + " and the training ends at step " +
                      std::to_string(run.steps) + ": nothing is left to do; raise run.steps");
   return manifest;
@@ -51,13 +53,19 @@ Resumption resumption_of(const std::optional<std::string>& what, const std::stri
     return {};
   }
   try {
-    const std::string checkpoint = resolve_checkpoint(*what, folder);
+    const bool if_any = *what == resume_if_any;
+    const NewestWhole newest = if_any ? newest_whole_checkpoint(folder) : NewestWhole{};
+    if (if_any && newest.checkpoint.empty()) return {};
+    const std::string checkpoint = if_any ? newest.checkpoint : resolve_checkpoint(*what, folder);
     const bool is_here = is_of(folder, checkpoint);
     if (!is_here && !overwrite) refuse_checkpoints_in(folder);
-    const Manifest manifest = checked_manifest(checkpoint, scenario);
+    const Manifest manifest = checked_manifest(checkpoint, scenario, if_any);
     if (is_here) refuse_left_course(checkpoint, folder, manifest.step);
-    return {std::filesystem::absolute(checkpoint).string(), static_cast<int>(manifest.step), manifest.samples,
-            manifest.batch, is_here};
+    Resumption from{std::filesystem::absolute(checkpoint).string(), static_cast<int>(manifest.step), manifest.samples,
+                    manifest.batch, is_here};
+    from.is_complete = manifest.step == scenario.run.steps;
+    from.notes = newest.damaged;
+    return from;
   } catch (const UsageError&) {
     throw;
   } catch (const std::runtime_error& error) {

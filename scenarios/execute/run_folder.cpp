@@ -272,6 +272,13 @@ void refuse_finished_run(const std::string& folder) {
                        "--overwrite to replace it");
 }
 
+bool is_unfinished(const std::string& folder, int steps) {
+  const bool has_failed = std::filesystem::exists(verdict_path(folder));
+  const std::vector<LossLine> losses = loss_lines(losses_path(folder));
+  if (std::filesystem::exists(trace_path(folder))) return false;
+  return has_failed || (!losses.empty() && losses.back().step + 1 < steps);
+}
+
 bool has_done_a_step(const std::string& folder, int done) {
   const std::vector<LossLine> lines = loss_lines(losses_path(folder));
   return std::any_of(lines.begin(), lines.end(), [&](const LossLine& line) { return line.step >= done; });

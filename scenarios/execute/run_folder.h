@@ -73,6 +73,9 @@ class SetAside {
 // that was killed on its way leaves neither.
 void refuse_finished_run(const std::string& folder);
 
+// True if the folder's last run has no trace and did not reach the end of `steps` steps, or left the cause of a failure.
+bool is_unfinished(const std::string& folder, int steps);
+
 // True if the losses show that a run which began after `done` steps has completed a step.
 bool has_done_a_step(const std::string& folder, int done);
 

@@ -84,9 +84,11 @@ void load_algorithms(const Settings& settings, Cluster& cluster) {
     return settings.given(path) ? static_cast<Algorithm>(settings.choice(path)) : fallback;
   };
   cluster.own_algorithms = settings.given("cluster.collectives");
+  const bool gloo = are_processors(cluster.groups);
+  if (gloo) cluster.algorithms.fill(chosen("all", Algorithm::gloo));
   for (const Axis axis : collective_axes) {
     const std::size_t at = static_cast<std::size_t>(axis);
-    cluster.algorithms[at] = chosen(name_of(axis), chosen("all", default_algorithms[at]));
+    cluster.algorithms[at] = chosen(name_of(axis), chosen("all", gloo ? Algorithm::gloo : default_algorithms[at]));
   }
 }
 
@@ -251,13 +253,23 @@ bool all_good(const Settings& settings, const std::string& path) {
                         topology + ".crossing"});
 }
 
+// Ranks on processors send to other nodes through their node's one interface.
+int ports_shared(Settings& settings, const std::string& key, Fabric::Scope scope,
+                 const std::vector<NodeGroup>& groups) {
+  if (settings.given(key)) return settings.small_integer(key);
+  int ranks = 1;
+  if (scope == Fabric::Scope::cluster && are_processors(groups))
+    for (const NodeGroup& group : groups) ranks = std::max(ranks, group.gpus_per_node);
+  return ranks;
+}
+
 std::optional<Fabric> load_fabric(Settings& settings, const std::string& path, const Cluster& cluster) {
   if (!all_good(settings, path)) return std::nullopt;
   const int groups = static_cast<int>(cluster.groups.size());
   Fabric fabric;
   fabric.scope = settings.text(path + ".scope") == "node" ? Fabric::Scope::node : Fabric::Scope::cluster;
   fabric.name = settings.given(path + ".name") ? settings.text(path + ".name") : settings.text(path + ".scope");
-  fabric.gpus_per_port = settings.small_integer(path + ".gpus_per_port");
+  fabric.gpus_per_port = ports_shared(settings, path + ".gpus_per_port", fabric.scope, cluster.groups);
   fabric.groups = settings.integers(path + ".members");
   if (fabric.groups.empty()) {
     fabric.groups.resize(groups);

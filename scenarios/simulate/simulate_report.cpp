@@ -74,6 +74,11 @@ std::string reason_of(const PreparedStep& prepared, const Prediction& prediction
   constexpr double little = 0.05;
   const StepMetrics& step = prediction.step;
   std::string text = "Compute fills " + share_of_step(step, step.compute_share) + ".";
+  if (const auto& cost = prediction.degradation; cost && cost->lost_s() > 0)
+    text = fmt::format("What is slow on this cluster ({}, {}) costs {} of the step, {}. ",
+                       counted(cost->slow_gpus, "GPU"), counted(cost->slow_ports, "port"),
+                       readable_share(cost->lost_s() / cost->step_s), readable_seconds(cost->lost_s())) +
+           text;
   if (!prediction.fits())
     text = fmt::format("It does not fit: pipeline rank {} needs {} of {}. ", prediction.verdict.fullest,
                        readable_bytes(prediction.verdict.odds.bytes), readable_bytes(prediction.verdict.capacity)) +

@@ -112,7 +112,8 @@ std::vector<int> StepEstimator::Parts::most_layers(const Step& step, const Sched
   const std::vector<BlockElements>& elements = elements_of_runs(step);
   const auto fixed_bytes = [&](std::size_t run) {
     const StaticBytes fixed = static_bytes_of(elements[run], step, use.placement.copies);
-    return fixed.weights + least_gradients * fixed.gradients + fixed.optimizer;
+    // Moments are not what K-FAC holds for a layer, and its inverses are shared out among replicas.
+    return fixed.weights + least_gradients * fixed.gradients + (uses_kfac(step) ? 0 : fixed.optimizer);
   };
   std::vector<int> most;
   for (int q = 0; q < layout.pipeline; ++q) {

@@ -503,6 +503,7 @@ void bound_memory(Parts& parts, const Step& step, int m, StepEstimate& estimate)
   const Wiring& wires = parts.wiring(step.layout);
   const ScheduleUse& use = parts.use_of(step, m);
   const int p = step.layout.pipeline;
+  const std::vector<StaticBytes> of_kfac = uses_kfac(step) ? static_bytes_of(step) : std::vector<StaticBytes>{};
   estimate.memory_share = -1;
   for (int q = 0; q < p; ++q) {
     BlockElements elements;
@@ -513,7 +514,9 @@ void bound_memory(Parts& parts, const Step& step, int m, StepEstimate& estimate)
       elements += costs.elements[part];
       if (use.is_plain) kept += use.in_flight[q][stage / p] * costs.kept_bytes[part];
     }
-    const StaticBytes fixed = static_bytes_of(elements, step, use.placement.copies);
+    // K-FAC has inverses in place of moments, a share on each replica.
+    const StaticBytes fixed =
+        of_kfac.empty() ? static_bytes_of(elements, step, use.placement.copies) : of_kfac[static_cast<std::size_t>(q)];
     const double bytes =
         fixed.weights + parts.least_gradients * fixed.gradients + fixed.optimizer + parts.least_kept * kept;
     const double capacity = parts.cluster.groups[wires.machine_group[q]].machine.memory_bytes;

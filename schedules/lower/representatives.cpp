@@ -217,6 +217,11 @@ class Likeness {
   int members_;
 };
 
+// Gloo's pairs reach ranks over a node's own fabric and over the network, in other numbers for each rank's place.
+bool sends_in_pairs(const Cluster& cluster) {
+  return std::ranges::any_of(cluster.algorithms, [](Algorithm algorithm) { return algorithm == Algorithm::gloo; });
+}
+
 // Members of a tree are leaves and inner nodes, so nobody represents all of them. Reduce-scatters and all-gathers,
 // groups inside one node and the few bytes of the others make no trees. Trees that NCCL would choose load their links
 // as rings do (sim/fidelity.h).
@@ -327,6 +332,7 @@ const char* why_no_representatives(const Cluster& cluster, const Layout& layout,
   if (joined.world && norm_is_traffic(cluster))
     return "the gradient norm is traffic on a fabric with this little latency";
   if (takes_trees(cluster, layout, joined)) return "the members of a tree differ";
+  if (sends_in_pairs(cluster)) return "Gloo's exchanges are between all pairs of members";
   return nullptr;
 }
 

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "schedules/time/metrics.h"
+#include "schedules/time/overlap.h"
 #include "schedules/time/waits.h"
 
 namespace slipway::schedules {
@@ -50,7 +51,8 @@ class Walk {
     while (date > from_) std::tie(in, at, date) = back(in, at, date);
     std::vector<PathTerm> terms;
     for (const auto& [key, count] : counts_)
-      terms.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), std::get<3>(key), count, 0});
+      terms.push_back(
+          {std::get<0>(key), std::get<1>(key), std::get<2>(key), std::get<3>(key), count, 0, std::get<4>(key)});
     for (const auto& [place, sum] : bubble_work_)
       terms.push_back({PathTerm::Kind::task, place.first, place.second, 0, sum.count, sum.seconds / sum.count});
     return terms;
@@ -161,7 +163,7 @@ class Walk {
       }
       const bool is_last = in == to.first && *at == to.second;
       const Task& task = graph_.tasks[*at];
-      if (!is_last || with_last) counts_[{PathTerm::Kind::host, task.work, task.communicator, group}] += weight;
+      if (!is_last || with_last) counts_[{PathTerm::Kind::host, task.work, task.communicator, group, none}] += weight;
       if (is_last) break;
       ++at;
     }
@@ -179,10 +181,11 @@ class Walk {
       sum.count += weight, sum.seconds += weight * seconds;
       return;
     }
-    counts_[{PathTerm::Kind::task, task.work, task.communicator, group}] += weight;
+    const bool is_slow = task.communicator == none && slowdown_of(cluster_, task.rank) != 1;
+    counts_[{PathTerm::Kind::task, task.work, task.communicator, group, is_slow ? task.rank : none}] += weight;
     for (const TaskId message : beside_[id]) {
       const Task& other = graph_.tasks[message];
-      counts_[{PathTerm::Kind::beside, other.work, other.communicator, group}] += weight;
+      counts_[{PathTerm::Kind::beside, other.work, other.communicator, group, none}] += weight;
     }
   }
 
@@ -209,7 +212,7 @@ class Walk {
     double count = 0, seconds = 0;
   };
   std::map<std::pair<std::int32_t, std::int32_t>, SumOfBubbleWork> bubble_work_;  // by work and communicator
-  std::map<std::tuple<PathTerm::Kind, std::int32_t, std::int32_t, std::int32_t>, double> counts_;
+  std::map<std::tuple<PathTerm::Kind, std::int32_t, std::int32_t, std::int32_t, std::int32_t>, double> counts_;
 };
 
 }  // namespace
@@ -225,10 +228,7 @@ std::vector<double> term_seconds(const TaskGraph& graph, const Cluster& cluster,
     const Communicator& communicator = graph.communicators[term.communicator];
     auto found = paths.find(term.communicator);
     if (found == paths.end()) found = paths.emplace(term.communicator, path_of(cluster, communicator)).first;
-    const Work& work = graph.works[term.work];
-    return message_seconds(as_sent(graph.step.layout, work, found->second), static_cast<int>(communicator.ranks.size()),
-                           found->second) +
-           seconds_before(work, communicator, cluster);
+    return seconds_of_message(graph, graph.works[term.work], communicator, found->second, cluster);
   };
   std::vector<double> seconds;
   for (const PathTerm& term : terms) {
@@ -246,7 +246,8 @@ std::vector<double> term_seconds(const TaskGraph& graph, const Cluster& cluster,
     } else if (term.communicator != none) {
       seconds.push_back(message(term));
     } else {
-      seconds.push_back(compute_seconds(graph, work, machine));
+      seconds.push_back(compute_seconds(graph, work, machine) *
+                        (term.rank == none ? 1 : slowdown_of(cluster, term.rank)));
     }
   }
   return seconds;

@@ -27,9 +27,10 @@ struct PathTerm {
   Kind kind = Kind::task;
   std::int32_t work = 0;
   std::int32_t communicator = none;
-  std::int32_t group = 0;  // of nodes: whose machine computes or launches
-  double count = 0;        // parts of one where the path begins or ends within a task
-  double seconds = 0;      // of one task of bubble work, which no cluster prices; else 0
+  std::int32_t group = 0;    // of nodes: whose machine computes or launches
+  double count = 0;          // parts of one where the path begins or ends within a task
+  double seconds = 0;        // of one task of bubble work, which no cluster prices; else 0
+  std::int32_t rank = none;  // that computes on a slow GPU (models/machine/degradation.h); none: all others
 };
 
 // Terms in a fixed order. `timeline`: a replay of at least two steps with these durations. `periodic`: of a periodic

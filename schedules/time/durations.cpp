@@ -313,15 +313,7 @@ Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
     const Work& work = graph.work(task);
     if (task.communicator != none) {
       const auto c = static_cast<std::size_t>(task.communicator);
-      const auto members = static_cast<int>(graph.communicators[c].ranks.size());
-      durations[id] = message_seconds(as_sent(graph.step.layout, work, paths[c]), members, paths[c]);
-      if (const HidingProduct beside = product_beside(graph, work); beside.product != nullptr) {
-        const std::int32_t rank = graph.communicators[c].ranks.front();
-        const Machine& machine = cluster.groups[group_of_rank[rank]].machine;
-        const double product_s = machine.constants.whole * operator_seconds(machine, *beside.product, beside.direction);
-        durations[id] = exposed_seconds(durations[id], product_s * slowdown[rank], members);
-      }
-      durations[id] += seconds_before(work, graph.communicators[c], cluster);
+      durations[id] = seconds_of_message(graph, work, graph.communicators[c], paths[c], cluster);
       continue;
     }
     const auto group = static_cast<std::size_t>(group_of_rank[task.rank]);

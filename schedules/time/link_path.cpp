@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "models/machine/collectives.h"
+#include "models/machine/gloo.h"
 #include "models/machine/topology.h"
 
 namespace slipway::schedules {
@@ -153,8 +154,14 @@ void take_mesh(LinkPath& path, const Cluster& cluster, const Communicator& commu
     *bandwidth *= share;
 }
 
+bool are_on_several_nodes(const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
+  const int first = place_of(cluster, ranks.front()).node;
+  return std::ranges::any_of(ranks, [&](std::int32_t rank) { return place_of(cluster, rank).node != first; });
+}
+
 // As pairwise_as_ring, for members that lie unevenly on the nodes: the busiest port, and the most latency of a member.
-Links links_of_pairs(const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
+// `each_between`: latencies of a message between nodes.
+Links links_of_pairs(const Cluster& cluster, const std::vector<std::int32_t>& ranks, double each_between = 1) {
   std::map<std::array<int, 4>, double> busy;  // seconds per byte to each mate: fabric, node, port, direction
   double latency = 0, most = 0;
   const auto add = [&](int fabric, const Place& place, int direction, double seconds) {
@@ -167,7 +174,8 @@ Links links_of_pairs(const Cluster& cluster, const std::vector<std::int32_t>& ra
       if (from == to) continue;
       const Links way = way_between(cluster, from, to);
       const int fabric = fabric_between(cluster, from, to);
-      of_member += way.latency;
+      const bool inside = place_of(cluster, from).node == place_of(cluster, to).node;
+      of_member += way.latency * (inside ? 1 : each_between);
       add(fabric, place_of(cluster, from), 0, 1 / way.bandwidth);
       add(fabric, place_of(cluster, to), 1, 1 / way.bandwidth);
     }
@@ -183,8 +191,16 @@ LinkPath switched_path_of(const Cluster& cluster, const Communicator& communicat
   take_starts(path, cluster, ranks);
   const bool in_pairs = communicator.axis == Axis::expert;
   Algorithm wanted = cluster.algorithms[static_cast<std::size_t>(communicator.axis)];
-  if (in_pairs && wanted == Algorithm::ring) wanted = Algorithm::multi_ring;  // on all ports, whatever rings use
+  if (in_pairs && (wanted == Algorithm::ring || wanted == Algorithm::gloo))
+    wanted = Algorithm::multi_ring;  // on all ports, whatever rings use
   if (wanted == Algorithm::ring || communicator.axis == Axis::pipeline || ranks.size() < 2) return path;
+  if (wanted == Algorithm::gloo) {
+    path.algorithm = wanted;
+    path.pairs = links_of_pairs(cluster, ranks, latencies_per_round);
+    if (are_on_several_nodes(cluster, ranks))
+      path.latency *= latencies_per_round, path.neighbours.latency *= latencies_per_round;
+    return path;
+  }
   if (const auto span = span_of(cluster, communicator)) {
     take_algorithm(path, wanted, *span);
     if (in_pairs) path.routes = route_bytes(communicator.tokens, span->nodes, span->per_node);
@@ -230,6 +246,7 @@ Span measured_span(const LinkPath& path, Collective collective) {
 
 Links links_of(const LinkPath& path, Collective collective, Algorithm algorithm) {
   if (collective == Collective::shift) return path.neighbours;
+  if (algorithm == Algorithm::gloo) return path.pairs;
   if (path.measured != nullptr && path.span.members() > 1 && algorithm != Algorithm::ring) {
     const Span span = measured_span(path, collective);
     if (algorithm == Algorithm::tree) return as_ring(algorithm, span);
@@ -243,8 +260,18 @@ Links links_of(const LinkPath& path, Collective collective, Algorithm algorithm)
   return {path.latency, path.bandwidth};
 }
 
+namespace {
+
+bool is_direct(Collective collective) {
+  return collective == Collective::all_gather || collective == Collective::reduce_scatter ||
+         collective == Collective::all_to_all;
+}
+
+}  // namespace
+
 Algorithm algorithm_of(const LinkPath& path, Collective collective, int members, double bytes) {
   if (collective == Collective::shift) return Algorithm::ring;
+  if (path.algorithm == Algorithm::gloo) return is_direct(collective) ? Algorithm::gloo : Algorithm::ring;
   if (collective == Collective::all_to_all)
     return path.algorithm == Algorithm::ring ? Algorithm::ring : Algorithm::multi_ring;
   if (collective != Collective::all_reduce || path.tree.bandwidth <= 0) return path.algorithm;

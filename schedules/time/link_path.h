@@ -5,6 +5,7 @@
 //                                    the members lie on every node alike; else, and for a pair of pipeline ranks, the
 //                                    ring's
 //   nccl                             multi-ring, and for each all-reduce the tree where that takes less
+//   gloo                             the ring's; for all-gathers and reduce-scatters, the ports of all pairs
 //   all-to-alls of experts           pairwise over the ports that each pair has, whatever the algorithm
 //
 // GPUs with measured collectives: inside a node, a collective takes launch + hops + what its members copy + the filling of
@@ -28,7 +29,8 @@ struct LinkPath {
   Links tree{};                           // for an all-reduce by trees; bandwidth 0: not available
   Span span{};                            // for algorithms other than ring
   Links neighbours{};                     // the slowest from one rank to the next, for a shift
-  Links pairs{};                          // for all-to-alls of members without a span; bandwidth 0: they have one
+  Links pairs{};                          // of every member to every other: Gloo's, and all-to-alls of members without
+                                          // a span; bandwidth 0: not available
   RouteBytes routes{};                    // of tokens, in all-to-alls
   double start = 0;                       // seconds of a message beside its rounds and bytes
   double port_share = 1;                  // of a port to other nodes, for each GPU of a node

@@ -122,7 +122,7 @@ TEST(RanksWithoutOneFolder, AreRefusedWhereCheckpointsAreDue) {
     EXPECT_THAT(the_line(rank), HasSubstr("is not that of rank 0"));
   }
   EXPECT_THAT(text_of_file(folder + "/log-0.out"), Not(HasSubstr("step 1/")));
-  EXPECT_FALSE(std::filesystem::exists(folder + "/0/checkpoints"));
+  EXPECT_FALSE(std::filesystem::exists(folder + "/0/checkpoints")) << "a trace of the search for one folder is left";
 }
 
 TEST(TerminatedRank, SaysWhoEndedItWhenNobodyFailedBefore) {
@@ -269,6 +269,20 @@ TEST(Start, ASecondRunOnThePortOfAnotherIsRefusedAndDoesNotDisturbIt) {
   const auto steps = text_of_file(folder + "/log-0.out").size();
   std::this_thread::sleep_for(std::chrono::seconds(1));
   EXPECT_GT(text_of_file(folder + "/log-0.out").size(), steps) << "the first run goes on";
+}
+
+// The others do not take it for a failed rank of theirs.
+TEST(Start, ARankWithAnotherTokenIsRefusedAndMissingToTheOthers) {
+  const std::string folder = temporary_folder().path("token");
+  words_for(folder, endless_bundle(2, 1));
+  const std::string command =
+      "[ $RANK = 1 ] && SLIPWAY_TOKEN=other || SLIPWAY_TOKEN=mine; export SLIPWAY_TOKEN; exec " +
+      std::string(SLIPWAY_RANK_PROGRAM) + " " + folder + "/run.slip --connect-timeout 8 --out " + folder;
+  RankProcesses ranks("/bin/sh", {"-c", command}, 2, folder);
+  const std::vector<Ended> ended = ranks.wait(starting_s);
+  for (const Ended& rank : ended) EXPECT_EQ(rank.status, 1);
+  EXPECT_THAT(the_line(ended[1]), HasSubstr("rank 1 failed: SLIPWAY_TOKEN is not that of the run at 127.0.0.1:"));
+  EXPECT_THAT(the_line(ended[0]), HasSubstr("rank 1 did not join the run within 8 s"));
 }
 
 TEST(Start, AMissingRankIsNamed) {

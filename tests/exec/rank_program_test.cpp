@@ -56,6 +56,10 @@ TEST(LocalRanks, GetTheEnvironmentThatTorchrunWouldSet) {
   EXPECT_THAT(ranks[0].command,
               testing::ElementsAre("/bin/slipway-rank", "run.slip", "--out", "d", "--connect-timeout", "60"));
   EXPECT_EQ(ranks[1].error_file, "d/rank-1.error");
+  const std::string token = ranks[0].environment.at("SLIPWAY_TOKEN");
+  EXPECT_EQ(token.size(), 32u);
+  EXPECT_EQ(ranks[1].environment.at("SLIPWAY_TOKEN"), token);
+  EXPECT_NE(local_ranks("/bin/slipway-rank", {}, 2, 1, "d")[0].environment.at("SLIPWAY_TOKEN"), token);
 }
 
 TEST(LocalRanks, ThatShareAGpuAreOneProcessWhichIsToldHowMany) {

@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -149,6 +151,45 @@ TEST(StoreHost, TheWayToAHostHasAnAddressOfThisMachine) {
   EXPECT_EQ(address_towards("127.0.0.1"), "127.0.0.1");
   EXPECT_EQ(address_towards("127.0.0.2"), "127.0.0.1");
   EXPECT_EQ(address_towards("no-such-host.invalid"), "");
+}
+
+RankEnvironment with_token(RankEnvironment at, const std::string& token) {
+  at.token = token;
+  return at;
+}
+
+TEST(StoreHost, ARankWithAnotherTokenIsRefusedWithTheRemedy) {
+  const StoreHost host(with_token(rank_of_two(0, 0), "of this run"), 10);
+  const auto joins_with = [&](const std::string& token) {
+    return [&host, token] { StoreHost(with_token(rank_of_two(1, host.port()), token), 10); };
+  };
+  const std::string place = "the run at 127.0.0.1:" + std::to_string(host.port());
+  EXPECT_NO_THROW(joins_with("of this run")());
+  EXPECT_THAT(joins_with("of another"),
+              testing::ThrowsMessage<std::runtime_error>(AllOf(HasSubstr("SLIPWAY_TOKEN is not that of " + place),
+                                                               HasSubstr("give all ranks of a run the same one"))));
+  EXPECT_THAT(joins_with(""), testing::ThrowsMessage<std::runtime_error>(
+                                  HasSubstr("SLIPWAY_TOKEN is not set here, but " + place + " has a token")));
+  const StoreHost without(rank_of_two(0, 0), 10);
+  EXPECT_THAT([&] { StoreHost(with_token(rank_of_two(1, without.port()), "of this run"), 10); },
+              testing::ThrowsMessage<std::runtime_error>(HasSubstr("has no token")));
+}
+
+c10d::TCPStoreOptions client_of(int port) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(port);
+  options.waitWorkers = false;
+  return options;
+}
+
+TEST(StoreHost, TheKeysOfARunWithATokenAreFoundByThatTokenAlone) {
+  const StoreHost host(with_token(rank_of_two(0, 0), "of this run"), 10);
+  const StoreHost same(with_token(rank_of_two(1, host.port()), "of this run"), 10);
+  host.connect()->set("key", "value");
+  EXPECT_EQ(same.connect()->get("key", 5), "value");
+  const auto beside = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", client_of(host.port()));
+  EXPECT_FALSE(beside->check({"/key"}));
+  for (const std::string& key : beside->listKeys()) EXPECT_EQ(key.find("of this run"), std::string::npos) << key;
 }
 
 TEST(StoreHost, OfRanksOnOneMachineListensOnItsLoopbackAlone) {

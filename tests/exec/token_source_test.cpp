@@ -6,6 +6,7 @@
 #include <set>
 
 #include "exec/files/token_source.h"
+#include "exec/run/data_files.h"
 #include "tests/support/tiny_runs.h"
 
 namespace slipway::test {
@@ -106,6 +107,31 @@ TEST(ByteText, IsItsBytes) {
   EXPECT_THAT(all_of(*source), ElementsAre('a', 255, '\n'));
   EXPECT_TRUE(source->is_bytes());
   EXPECT_THAT(refusal(temporary_folder().path("none.txt")), HasSubstr("cannot read"));
+}
+
+// Every byte counts, also far from the beginning and the end of a part that is read at once.
+TEST(DataIdentity, IsThatOfAllBytesOfTheFiles) {
+  const std::string path = temporary_folder().path("large.txt");
+  std::string text(9'000'000, 'a');
+  std::ofstream(path, std::ios::binary) << text;
+  const DataIdentity whole = data_identity(path);
+  EXPECT_EQ(whole.bytes, text.size());
+  for (const std::size_t at : {0UL, 8'000UL, 4'194'303UL, 4'194'304UL, 8'999'999UL}) {
+    overwrite(path, static_cast<std::streamoff>(at), "b");
+    EXPECT_FALSE(data_identity(path).is_same(whole)) << "byte " << at;
+    overwrite(path, static_cast<std::streamoff>(at), "a");
+  }
+  EXPECT_TRUE(data_identity(path).is_same(whole));
+  std::ofstream(path, std::ios::binary) << text.substr(0, 1 << 22);  // ends with a part
+  EXPECT_EQ(data_identity(path).bytes, 1U << 22);
+  std::ofstream(path, std::ios::binary) << "";
+  EXPECT_EQ(data_identity(path).bytes, 0U);
+  EXPECT_THAT([&] { data_identity(path + ".none"); },
+              testing::ThrowsMessage<std::runtime_error>(HasSubstr("cannot read " + path + ".none")));
+  const std::string tokens = megatron_files<std::int32_t>("identity", 4, {{1, 2, 3}, {4, 5}});
+  const DataIdentity both = data_identity(tokens);
+  overwrite(tokens + ".idx", 34, "\2");
+  EXPECT_FALSE(data_identity(tokens).is_same(both)) << "the index counts too";
 }
 
 TEST(SampleOrder, ShowsEveryWindowOncePerEpochInAnOrderOfItsOwn) {

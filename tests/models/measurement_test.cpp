@@ -31,6 +31,7 @@ Machine machine() {
   result.memory_bandwidth = 10e9;
   result.launch_overhead = 1e-6, result.task_overhead = 5e-6;
   result.node_link = {"loopback", 1e9, 1e-4, 1};
+  result.network_link = {"ethernet", 1e7, 1e-3, 1};
   result.reduce_bandwidth = 2e9;
   result.host_to_device = {"", 50e9, 1e-5, 1};
   result.device_to_host = {"", 40e9, 2e-5, 0.5};
@@ -65,6 +66,16 @@ TEST(Measurement, EachKindIsPredictedByTheCostModel) {
   EXPECT_NEAR(predicted("measure all-to-all bytes=1e6 members=4 dtype=float32 seconds=1"), 3e-4 + 0.75e-3, 1e-12);
   EXPECT_NEAR(predicted("measure host-to-device bytes=1e8 dtype=bfloat16 seconds=1"), 1e-5 + 2e-3, 1e-12);
   EXPECT_NEAR(predicted("measure device-to-host bytes=1e8 dtype=bfloat16 seconds=1"), 2e-5 + 5e-3, 1e-12);
+}
+
+// Two nodes of two processors: each node's port carries 2·2 parts of a quarter, and a ring's one edge 3/2 of an all-reduce.
+TEST(Measurement, RanksOfANodeShareItsPort) {
+  EXPECT_NEAR(predicted("measure all-gather bytes=1e6 members=4 link=network per_node=2 dtype=float32 seconds=1"),
+              1e-4 + 2e-3 + 0.1, 1e-9);
+  EXPECT_NEAR(predicted("measure all-reduce bytes=1e6 members=4 link=network per_node=2 dtype=float32 seconds=1"),
+              6e-3 + 0.15 + 0.375e-3, 1e-9);
+  EXPECT_NEAR(predicted("measure all-gather bytes=1e6 members=4 link=network per_node=1 dtype=float32 seconds=1"),
+              3e-3 + 0.075, 1e-9);
 }
 
 TEST(Measurement, TheSameOnSeveralRanksCountsOnceWithTheMedian) {

@@ -44,8 +44,8 @@ Machine truth() {
   return machine;
 }
 
-// The output of slipway-rank --measure on that machine.
-std::string measured_on(const Machine& machine) {
+// The output of slipway-rank --measure on that machine. `where`: of messages, as calibrate finds it in the scenario.
+std::string measured_on(const Machine& machine, const std::string& where = "") {
   std::ostringstream lines;
   for (const int m : {64, 256, 1024}) {
     for (const int n : {16, 64, 256, 1024}) {
@@ -67,7 +67,8 @@ std::string measured_on(const Machine& machine) {
   std::ostringstream result;
   result.precision(17);
   for (std::string line; std::getline(unfinished, line);) {
-    std::istringstream one(line + " seconds=1");
+    const bool message = line.find("members=") != std::string::npos;
+    std::istringstream one(line + (message ? where : "") + " seconds=1");
     result << line << " seconds=" << observations_of(read_measurements(one, "test")).at(0).predict(machine) << "\n";
   }
   return result.str();
@@ -125,17 +126,39 @@ void expect_is_truth(const Machine& machine, double tolerance) {
 
 // Two nodes of one GPU: messages went between nodes, and the fitted profile must be able to price that very scenario.
 TEST_F(CalibrateCommand, MessagesOfRanksThatAreAloneOnTheirNodesFitTheNetwork) {
-  const std::string lines = write("m.0", measured_on(truth()));
+  Machine machine = truth();
+  machine.network_link = {"ethernet", 2e9, 50e-6, 1};
+  const std::string lines = write("m.0", measured_on(machine, " link=network"));
   const std::vector<std::string> alone{"--set", "cluster.nodes=2", "--set", "cluster.gpus_per_node=1"};
   std::vector<std::string> fit{"--measured", lines, "-o", profile()};
   fit.insert(fit.end(), alone.begin(), alone.end());
   ASSERT_EQ(run(fit), status_done) << err_.str();
-  const Machine machine = fitted();
-  EXPECT_NEAR(machine.network_link.bandwidth / 3e9, 1, 0.02);
-  EXPECT_NEAR(machine.network_link.latency / 40e-6, 1, 0.02);
+  EXPECT_NEAR(fitted().network_link.bandwidth / 2e9, 1, 0.02);
+  EXPECT_NEAR(fitted().network_link.latency / 50e-6, 1, 0.02);
   std::vector<std::string> simulate{"simulate", scenario_path, "--set", "cluster.machine=" + profile()};
   simulate.insert(simulate.end(), alone.begin(), alone.end());
   EXPECT_EQ(run_slipway(simulate, out_, err_), status_done) << err_.str();
+}
+
+// Two nodes of two: pairs of neighbours are inside a node, and what all four exchange goes between the nodes.
+TEST_F(CalibrateCommand, MessagesOfMoreRanksThanANodeHasFitTheNetwork) {
+  Machine machine = truth();
+  machine.network_link = {"ethernet", 1e7, 1e-3, 1};
+  std::string lines = measured_on(machine);
+  for (const char* bytes : {"1e3", "1e5", "1e7"})
+    for (const char* what : {"all-reduce", "all-gather"}) {
+      const std::string line = std::string("measure ") + what + " bytes=" + bytes + " members=4 dtype=float64";
+      std::istringstream one(line + " link=network per_node=2 seconds=1");
+      const double seconds = observations_of(read_measurements(one, "test")).at(0).predict(machine);
+      lines += fmt::format("{} seconds={:.17g}\n", line, seconds);
+    }
+  ASSERT_EQ(run({"--measured", write("m.0", lines), "-o", profile(), "--set", "cluster.nodes=2", "--set",
+                 "cluster.gpus_per_node=2", "--set", "layout.data=2"}),
+            status_done)
+      << err_.str();
+  EXPECT_NEAR(fitted().network_link.bandwidth / 1e7, 1, 0.02);
+  EXPECT_NEAR(fitted().network_link.latency / 1e-3, 1, 0.02);
+  EXPECT_NEAR(fitted().node_link.bandwidth / 3e9, 1, 0.02);
 }
 
 TEST_F(CalibrateCommand, WritesAProfileOfTheMachineThatWasMeasuredAndSaysWhereItComesFrom) {

@@ -242,6 +242,24 @@ TEST_F(Kineto, ShapesOfAnotherFormAreOneErrorWithTheRemedy) {
   other_gpu.kernel("gemm", 5e-6, 20e-6, 10e-6);
   EXPECT_THAT(refusal(other_gpu.text()), AllOf(HasSubstr("is of Imagined GPU 9000, which no built-in machine is"),
                                                HasSubstr("--machine with one of: a100-40gb")));
+  for (const char* card : {"NVIDIA H100 PCIe", "NVIDIA H100 NVL", "NVIDIA A100-PCIE-40GB"}) {
+    KinetoFile of_card(card);
+    of_card.op("aten::mm", 0, 10e-6, two_matrices(64, 64, 64));
+    of_card.kernel("gemm", 5e-6, 20e-6, 10e-6);
+    EXPECT_THAT(refusal(of_card.text()), HasSubstr(std::string("is of ") + card + ", which no built-in machine is"));
+  }
+}
+
+// What one H200 did with PyTorch 2.11 (scenarios/studies/pytorch-h200-2026): its header has nanoseconds since 1970.
+TEST_F(Kineto, ATraceOfPyTorch211IsRead) {
+  const KinetoTrace trace = read_kineto(SLIPWAY_SOURCE_DIR "/scenarios/studies/pytorch-h200-2026/rank0.json.gz");
+  EXPECT_EQ(trace.device, "NVIDIA H200");
+  EXPECT_EQ(trace.kernels.size(), 6903U);  // cat kernel, gpu_memcpy and gpu_memset, counted by Python's json
+  EXPECT_TRUE(trace.has_shapes);
+  const KinetoEvidence evidence = kineto_evidence({trace});
+  const auto products = std::count_if(evidence.measurements.begin(), evidence.measurements.end(),
+                                      [](const auto& each) { return each.what == "gemm"; });
+  EXPECT_EQ(products, 14) << "shapes of aten::mm";
 }
 
 // Numbers that are text, and such that no int holds.

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "scenarios/answers/readable.h"
 #include "scenarios/report/packed.h"
 #include "tests/support/command_test.h"
 
@@ -155,6 +156,18 @@ TEST_F(ReportCommand, AMissingFolderIsRefusedBeforeAnythingIsComputed) {
     EXPECT_THAT(answer.err, testing::HasSubstr("missing")) << command[0];
     EXPECT_EQ(files(), 0U) << command[0];
   }
+}
+
+TEST_F(ReportCommand, ASlowGpuStandsInTheFirstSentenceWithWhatItCosts) {
+  const std::vector<std::string> slow{"--set", "cluster.stragglers=[{node: 5, gpu: 2, slowdown: 1.5}]"};
+  std::vector<std::string> args{"simulate", example, "--json", "--report", path("a.html")};
+  args.insert(args.end(), slow.begin(), slow.end());
+  const Answer answer = slipway_with(args);
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  const auto summary = nlohmann::json::parse(answer.out);
+  const std::string cost = readable_seconds(summary["degradation_s"].get<double>());
+  EXPECT_THAT(text_of(path("a.html")), testing::HasSubstr("What is slow on this cluster (1 GPU, 0 ports) costs"));
+  EXPECT_THAT(text_of(path("a.html")), testing::HasSubstr("of the step, " + cost + ". Compute fills"));
 }
 
 TEST_F(ReportCommand, AScenarioThatIsRefusedLeavesNoPage) {

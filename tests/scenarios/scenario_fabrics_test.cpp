@@ -125,6 +125,32 @@ TEST_F(ScenarioCollectives, AreRingsButForTheGradientNormUnlessTheScenarioSaysOt
   EXPECT_EQ(of(all.scenario.cluster, Axis::world), Algorithm::nccl);
 }
 
+TEST_F(ScenarioCollectives, AreGloosOnProcessorsWhoseNodesHaveOnePort) {
+  folder.write("cpu.yaml",
+               "name: cpu\nmemory_bytes: 4 GB\ncores: 2\npeak_flops: {bfloat16: 1 GFLOP/s}\nmemory_bandwidth: 10 GB/s\n"
+               "node_link: {name: loopback, bandwidth: 2 GB/s, latency: 30 us}\n"
+               "network_link: {name: ethernet, bandwidth: 1 GB/s, latency: 60 us}\n");
+  const std::vector<std::string> nodes{"cluster.machine=cpu.yaml", "cluster.nodes=2", "cluster.gpus_per_node=4"};
+  const auto loaded = [&](std::vector<std::string> overrides) {
+    overrides.insert(overrides.begin(), nodes.begin(), nodes.end());
+    LoadResult result = folder.load(sound_scenario(), overrides);
+    EXPECT_EQ(describe(result.errors), "");
+    return result.scenario.cluster;
+  };
+  const Cluster cluster = loaded({});
+  for (const Axis axis : {Axis::tensor, Axis::data, Axis::expert_data, Axis::world})
+    EXPECT_EQ(of(cluster, axis), Algorithm::gloo);
+  ASSERT_EQ(cluster.fabrics.size(), 2U);
+  EXPECT_EQ(cluster.fabrics[0].gpus_per_port, 1) << "inside a node";
+  EXPECT_EQ(cluster.fabrics[1].gpus_per_port, 4);
+  const Cluster own = loaded({"cluster.fabrics=[{scope: node}, {scope: cluster, bandwidth: 10 MB/s}]"});
+  EXPECT_EQ(own.fabrics[0].gpus_per_port, 1);
+  EXPECT_EQ(own.fabrics[1].gpus_per_port, 4);
+  EXPECT_EQ(loaded({"cluster.fabrics=[{scope: node}, {scope: cluster, gpus_per_port: 2}]"}).fabrics[1].gpus_per_port,
+            2);
+  EXPECT_EQ(of(loaded({"cluster.collectives=ring"}), Axis::data), Algorithm::ring);
+}
+
 TEST_F(ScenarioCollectives, AreOverriddenPerCommunicator) {
   const LoadResult result = folder.load(sound_scenario(), {"cluster.collectives={all: multi-ring, data: tree}",
                                                            "cluster.collectives.world=hierarchical"});

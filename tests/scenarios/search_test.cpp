@@ -15,6 +15,7 @@
 #include "scenarios/memory/changes.h"
 #include "scenarios/plan/answer.h"
 #include "scenarios/plan/ranking.h"
+#include "scenarios/plan/screen.h"
 #include "scenarios/plan/search.h"
 #include "scenarios/plan/table.h"
 #include "tests/support/command_test.h"
@@ -70,6 +71,38 @@ TEST_P(SearchedSpaces, HaveBoundsThatNoLayoutIsBelow) {
     EXPECT_LE(estimate.memory_share, row.timeline_share * (1 + 1e-9)) << layout_text(choice);
   });
   EXPECT_GT(layouts, 60);
+}
+
+// Numbers to the last bit, rows in one order.
+std::string text_of(const std::vector<Candidate>& rows) {
+  std::string text;
+  char numbers[80];
+  for (const Candidate& row : rows) {
+    for (const std::string& override : overrides_of(row.choice)) text += override + " ";
+    std::snprintf(numbers, sizeof numbers, "%a %a %a\n", row.bound_s, row.memory_bytes, row.memory_share);
+    text += numbers;
+  }
+  return text;
+}
+
+TEST_P(SearchedSpaces, AreScreenedAlikeByOneAndByFourThreads) {
+  const ScenarioFolder folder;
+  const Scenario scenario = load(folder, GetParam());
+  const SearchSpace space = search_space(scenario, {});
+  const auto screened = [&](int threads) { return screen(scenario, space, 0.8, threads, [] { return false; }); };
+  const Screening one = screened(1);
+  ASSERT_GT(one.candidates.size(), 20U);
+  for (const int threads : {2, 4}) {
+    const Screening several = screened(threads);
+    EXPECT_EQ(text_of(several.candidates), text_of(one.candidates)) << threads;
+    EXPECT_EQ(text_of(several.smallest), text_of(one.smallest)) << threads;
+    EXPECT_EQ(several.legal, one.legal);
+    EXPECT_EQ(several.too_large, one.too_large);
+    ASSERT_EQ(several.best_too_large.has_value(), one.best_too_large.has_value());
+    if (!one.best_too_large) continue;
+    EXPECT_EQ(several.best_too_large->bound_s, one.best_too_large->bound_s);
+    EXPECT_EQ(layout_text(several.best_too_large->choice), layout_text(one.best_too_large->choice));
+  }
 }
 
 TEST_P(SearchedSpaces, GiveTheSameAnswerWhateverTheNumberOfWorkers) {

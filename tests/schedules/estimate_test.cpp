@@ -432,6 +432,22 @@ Step small_step() {
   return step;
 }
 
+// K-FAC has no moments for the matrices of layers. Its inverses are shared out among replicas, so they may be smaller.
+TEST(StepEstimate, IsALowerBoundOfTheMemoryThatKfacTakesWhateverTheReplicas) {
+  for (const auto& [data, context, pipeline] :
+       {std::array{1, 1, 1}, std::array{2, 1, 1}, std::array{1, 2, 1}, std::array{4, 2, 1}, std::array{2, 1, 4}}) {
+    Step step = small_step();
+    step.optimizer.name = "kfac", step.fill = Fill::kfac;
+    step.layout.data = data, step.layout.context = context, step.layout.pipeline = pipeline;
+    ASSERT_TRUE(legal(step));
+    const Lowered run = lowered(step, two_nodes());
+    const double most = fullest(run.graph, replay(run.graph, run.durations));
+    const double bound = estimate_step(step, two_nodes()).memory_bytes;
+    EXPECT_LE(bound, most * rounding) << data << context << pipeline;
+    EXPECT_GT(bound, 0.5 * most) << data << context << pipeline;
+  }
+}
+
 // Where a host is never late, and where it always is.
 TEST(StepEstimate, OfATrainersOneRankIsTheStepItself) {
   for (const double host : {0.0, 1e-9, 1e-3})

@@ -71,7 +71,9 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, FlowsOf,
                                          Case{Algorithm::hierarchical, 1, 4, 1}, Case{Algorithm::tree, 8, 1, 1},
                                          Case{Algorithm::tree, 16, 1, 1}, Case{Algorithm::tree, 8, 4, 1},
                                          Case{Algorithm::tree, 9, 2, 2}, Case{Algorithm::nccl, 8, 4, 1},
-                                         Case{Algorithm::nccl, 32, 1, 1}),
+                                         Case{Algorithm::nccl, 32, 1, 1}, Case{Algorithm::gloo, 4, 4, 1},
+                                         Case{Algorithm::gloo, 2, 2, 2}, Case{Algorithm::gloo, 4, 4, 4},
+                                         Case{Algorithm::gloo, 1, 8, 1}, Case{Algorithm::gloo, 8, 1, 1}),
                          [](const auto& of) {
                            std::string name = name_of(of.param.algorithm);
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -118,6 +120,39 @@ TEST(Mesh, IsThatOfTheProfileAndNotOfAFabricOfOnesOwn) {
   cluster.fabrics[0].bandwidth = 2 * bandwidth;
   cluster.fabrics[0].own = true;
   EXPECT_DOUBLE_EQ(path_of(cluster, pair).bandwidth, 2 * bandwidth);
+}
+
+// Two nodes of two ranks, a port each: an all-gather of S crosses a port as 2·2 parts of S/4, where a ring would send
+// 3/4·S. An all-reduce is Gloo's ring, whose one edge out of a node carries 3/2·S.
+TEST(Gloo, SendsMoreThanARingWhereRanksShareAPort) {
+  const Cluster gloo = cluster_of(Algorithm::gloo, 2, 2, 2), ring = cluster_of(Algorithm::ring, 2, 2, 2);
+  for (const CollectiveFidelity fidelity : {CollectiveFidelity::flows, CollectiveFidelity::closed_form}) {
+    for (const Collective kind : {Collective::all_gather, Collective::reduce_scatter}) {
+      EXPECT_NEAR(seconds(gloo, kind, bytes, fidelity), bytes / bandwidth, 5 * latency) << name_of(kind);
+      EXPECT_NEAR(seconds(ring, kind, bytes, fidelity), 0.75 * bytes / bandwidth, 3 * latency) << name_of(kind);
+    }
+    EXPECT_NEAR(seconds(gloo, Collective::all_reduce, bytes, fidelity), 1.5 * bytes / bandwidth, 13 * latency);
+  }
+}
+
+// Between nodes twice: the receiver's notice, and the bytes.
+TEST(Gloo, CountsTheLatencyOfEachMemberThatARankSendsTo) {
+  const Cluster cluster = cluster_of(Algorithm::gloo, 2, 2, 2);
+  EXPECT_NEAR(seconds(cluster, Collective::all_gather, 8, CollectiveFidelity::closed_form),
+              latency / 10 + 2 * 2 * latency + 8 / bandwidth, 1e-12);
+  EXPECT_NEAR(seconds(cluster, Collective::all_reduce, 8, CollectiveFidelity::closed_form),
+              2 * 3 * 2 * latency + 12 / bandwidth, 1e-12);
+  EXPECT_NEAR(seconds(cluster_of(Algorithm::gloo, 1, 4, 1), Collective::all_reduce, 8, CollectiveFidelity::closed_form),
+              2 * 3 * latency / 10 + 12 / (10 * bandwidth), 1e-12);
+}
+
+// Three members, two of them on one node: the busiest port is that of the two, with a part from and to each.
+TEST(Gloo, TakesMembersThatLieUnevenly) {
+  const Cluster cluster = cluster_of(Algorithm::gloo, 2, 2, 2);
+  const LinkPath path = path_of(cluster, {"", Axis::data, {0, 1, 2}});
+  EXPECT_EQ(path.algorithm, Algorithm::gloo);
+  EXPECT_NEAR(collective_seconds(path, Collective::all_gather, 3, bytes), 2 * 2 * latency + 2 * bytes / 3 / bandwidth,
+              1e-9);
 }
 
 TEST(TreeFlows, OfTwoNodesSendEachByteOnceAndOfThreeOneAndAHalf) {

@@ -412,6 +412,28 @@ TEST(TrainedStep, HasACriticalPathOfTasksAndLaunchesThatTakesAsLong) {
     }
 }
 
+// Prices of the path are those of the replay also where a product hides a part of a message, and on slow GPUs.
+TEST(TrainedStep, HasACriticalPathThatTakesAsLongWithHiddenMessagesAndOnSlowGpus) {
+  for (const bool overlaps : {false, true})
+    for (const bool slow : {false, true})
+      for (const double host : {0.0, even_host}) {
+        Step in = step_of({2, 1, 2, 2});
+        in.layout.sequence_parallel = true, in.overlap_tensor = overlaps, in.layout.zero = 1;
+        Cluster cluster = trained_cluster({.host_kernel = host});
+        if (slow)
+          for (int gpu = 0; gpu < 16; ++gpu) cluster.degradation.slowdown.push_back(1 + 0.1 * (gpu % 5));
+        TaskGraph graph = lower(in);
+        const Durations durations = order_and_price(graph, cluster);
+        const Timeline timeline = replay(graph, durations, 3);
+        const std::vector<PathTerm> terms = critical_path(graph, cluster, durations, timeline);
+        const std::vector<double> each = term_seconds(graph, cluster, terms);
+        double sum = 0;
+        for (std::size_t i = 0; i < terms.size(); ++i) sum += terms[i].count * each[i];
+        const double step_s = step_time_of(graph, timeline);
+        EXPECT_NEAR(sum, step_s, 1e-9 * step_s) << overlaps << slow << " host " << host;
+      }
+}
+
 TEST(TrainedStep, OfTwoRanksOnAGpuWaitsForTheirHostsToo) {
   Cluster cluster = trained_cluster({.host_kernel = slow_host, .nodes = 1, .gpus = 1});
   cluster.ranks_per_gpu = 2;

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""hosts_test.py BUILD [UNITTEST ARGUMENTS]: training on several hosts. Exit status 77: hosts cannot be laid out here.
+
+The hosts are network namespaces with process ids of their own, on links that are cut, slow or lossy (hosts.py).
+"""
+import csv
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import hosts
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+SCENARIO = SOURCE / "scenarios" / "examples" / "tiny-llama-cpu.yaml"
+MBIT = 1e6
+STARTING_S = 120   # on a busy machine
+HEARTBEAT_S = 6    # silence after which a rank of another host counts as lost (exec/process/heartbeat.h)
+VERDICT_S = 14     # after that: one beat, the suspicion of a broken connection, and a busy machine
+build = None
+
+
+def settings(**keys):
+    return [word for key, value in keys.items() for word in ("--set", f"{key.replace('__', '.')}={value}")]
+
+
+def losses(folder):
+    with open(folder / "losses.csv", newline="") as file:
+        return [row["loss"] for row in csv.DictReader(file)]
+
+
+def wait_for(path, text, limit_s=STARTING_S):
+    begin = time.monotonic()
+    while time.monotonic() - begin < limit_s:
+        if path.exists() and text in path.read_text():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+class TrainingOnHosts(unittest.TestCase):
+    def setUp(self):
+        kept = tempfile.TemporaryDirectory(prefix="slipway-hosts-")
+        self.addCleanup(kept.cleanup)
+        self.folder = pathlib.Path(kept.name)
+
+    def on_one_machine(self, keys):
+        run = self.folder / "one"
+        subprocess.run([build / "slipway", "execute", SCENARIO, *keys, "--out", run], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+        return losses(run)
+
+    def train(self, network, keys, meanwhile=lambda: None):
+        """`slipway execute` on every host; all must end well. Their losses."""
+        run = self.folder / "hosts"
+        words = [build / "slipway", "execute", SCENARIO, *keys, "--out", run]
+        ranks = network.start_ranks(words, outputs=self.folder)
+        meanwhile()
+        ends = hosts.wait_all(ranks, STARTING_S)
+        for rank, end in enumerate(ends):
+            self.assertIsNotNone(end, f"rank {rank} has not ended")
+            self.assertEqual(end[0], 0, (self.folder / f"rank-{rank}.err").read_text())
+        return losses(run)
+
+    def start_endless(self, network, keys):
+        bundle = self.folder / "run.slip"
+        subprocess.run([build / "slipway", "lower", SCENARIO, *keys, *settings(run__steps=1000000), "-o", bundle],
+                       check=True, stdout=subprocess.DEVNULL)  # fmt: skip
+        ranks = network.start_ranks([build / "slipway-rank", bundle, "--out", self.folder], outputs=self.folder)
+        self.assertTrue(wait_for(self.folder / "rank-0.out", "step 3/"), (self.folder / "rank-0.err").read_text())
+        return ranks
+
+
+class SeveralHosts(TrainingOnHosts):
+    def test_two_and_four_hosts_have_the_losses_of_one_machine(self):
+        for count, keys in ((2, settings(layout__data=2, layout__pipeline=1, layout__zero=3)),
+                            (4, settings(layout__pipeline=2, layout__tensor=2))):  # fmt: skip
+            with self.subTest(count=count):
+                steps = settings(run__steps=5)
+                alone = self.on_one_machine(keys + steps + settings(cluster__gpus_per_node=count))
+                with hosts.Hosts(count, 200 * MBIT) as network:
+                    apart = self.train(network, keys + steps + settings(cluster__nodes=count, cluster__gpus_per_node=1))
+                self.assertEqual(apart, alone)
+                shutil.rmtree(self.folder / "hosts")
+                shutil.rmtree(self.folder / "one")
+
+    def test_a_cut_link_ends_every_rank_and_names_the_lost_one(self):
+        for count, cut in ((2, 1), (4, 2)):
+            with self.subTest(count=count), hosts.Hosts(count, 100 * MBIT) as network:
+                keys = settings(cluster__nodes=count, cluster__gpus_per_node=1, layout__pipeline=2)
+                ranks = self.start_endless(network, keys)
+                network.cut(cut)
+                ends = hosts.wait_all(ranks, HEARTBEAT_S + VERDICT_S)
+                for rank, end in enumerate(ends):
+                    error = (self.folder / f"rank-{rank}.err").read_text()
+                    self.assertIsNotNone(end, f"rank {rank} of {count} has not ended")
+                    self.assertEqual(end[0], 1, error)
+                    # The cut host does not hear the store any more. It reads the verdict in the shared folder.
+                    self.assertIn(f"rank {cut} failed: no heartbeat for ", error)
+                    self.assertIn(f"on host host{cut}", error)
+
+    def test_a_link_that_becomes_slow_loses_nothing(self):
+        keys = settings(layout__pipeline=2, run__steps=20)
+        alone = self.on_one_machine(keys)
+        with hosts.Hosts(2, 100 * MBIT) as network:
+            def meanwhile():
+                self.assertTrue(wait_for(self.folder / "rank-0.out", "step 2/"))
+                network.slow(1, 5 * MBIT)
+            apart = self.train(network, keys + settings(cluster__nodes=2, cluster__gpus_per_node=1), meanwhile)
+        self.assertEqual(apart, alone)
+
+    def test_a_link_that_is_cut_for_a_moment_loses_nothing(self):
+        keys = settings(layout__pipeline=2, run__steps=20)
+        alone = self.on_one_machine(keys)
+        with hosts.Hosts(2, 10 * MBIT) as network:
+            def meanwhile():
+                self.assertTrue(wait_for(self.folder / "rank-0.out", "step 2/"))
+                network.cut(1)
+                time.sleep(2)
+                network.heal(1)
+            apart = self.train(network, keys + settings(cluster__nodes=2, cluster__gpus_per_node=1), meanwhile)
+        self.assertEqual(apart, alone)
+
+
+class LossyLinks(TrainingOnHosts):
+    def test_a_link_that_drops_frames_loses_nothing(self):
+        keys = settings(layout__pipeline=2, run__steps=5)
+        alone = self.on_one_machine(keys)
+        with hosts.Hosts(2, 100 * MBIT) as network:
+            for host in range(2):
+                network.lose(host, 0.01)
+            apart = self.train(network, keys + settings(cluster__nodes=2, cluster__gpus_per_node=1))
+        self.assertEqual(apart, alone)
+
+
+class LaidOut(unittest.TestCase):
+    def test_hosts_leave_nothing_behind_even_when_their_program_fails(self):
+        names = []
+        with self.assertRaises(KeyError):
+            with hosts.Hosts(2, 100 * MBIT) as network:
+                names = network.names + network.switches
+                network.start(0, ["sleep", "1000"])
+                raise KeyError
+        left = hosts.run("ip", "netns", "list")
+        self.assertEqual([name for name in names if name in left], [])
+
+    def test_a_link_carries_its_rate_in_both_directions_and_no_more(self):
+        rate, size = 40 * MBIT, 2_000_000
+        send = ("import socket,sys; s=socket.create_connection((sys.argv[1], 5000));"
+                "s.sendall(bytes(int(sys.argv[2]))); s.close()")  # fmt: skip
+        take = ("import socket,time; l=socket.create_server(('', 5000)); print('ready', flush=True); s=l.accept()[0];"
+                "b=time.monotonic(); n=0\nwhile d:=s.recv(1<<16): n+=len(d)\nprint(n, time.monotonic()-b)")  # fmt: skip
+        with hosts.Hosts(2, rate) as network:
+            for source, goal in ((0, 1), (1, 0)):
+                taking = network.start(goal, [sys.executable, "-c", take], stdout=subprocess.PIPE, text=True)
+                self.assertEqual(taking.stdout.readline().strip(), "ready")
+                network.start(source, [sys.executable, "-c", send, network.address(goal), size]).wait()
+                taken, seconds = taking.communicate()[0].split()
+                self.assertEqual(int(taken), size)
+                # A busy machine makes it slower. It cannot be faster than the bucket lets it.
+                self.assertGreater(float(seconds), 0.97 * size * 8 / rate / hosts.FRAME_PAYLOAD)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    build = pathlib.Path(sys.argv.pop(1)).resolve()
+    if why := hosts.missing() or ("LossyLinks" in sys.argv and not shutil.which("nft") and
+                                  "nft is not on PATH (Debian: setup/debian.sh test)"):  # fmt: skip
+        print(f"skipped: {why}")
+        sys.exit(77)
+    unittest.main()
