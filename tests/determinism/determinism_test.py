@@ -6,8 +6,8 @@ the program is different: locale (with a decimal comma, made with localedef), ti
 umask, one core instead of all, NO_COLOR, terminal. --other takes the second time's program from another build, such as
 one with asserts. What the program measured of itself is left out (MEASURED).
 
-A line of commands.txt is a call of slipway without the program's name; && joins several. `! ` before it: it must exit
-with 2; else with 0. Relative paths are those of the source tree, and out/ is a fresh folder.
+A line of commands.txt is a call of slipway without the program's name; && joins several. `replace FILE OLD NEW` changes a
+file between them. `! ` before a line: it must exit with 2; else with 0. Relative paths are those of the source tree, and out/ is a fresh folder.
 Exit status 77: skipped, because BUILD has no program.
 """
 import argparse
@@ -80,6 +80,10 @@ class Surroundings:
         place = self.place(number)
         answer = {}
         for at, words in enumerate(commands.steps):
+            if words[0] == "replace":
+                path = place / words[1]
+                path.write_text(path.read_text().replace(words[2], words[3]))
+                continue
             done = self.call(words, place)
             answer[f"step {at + 1}: exit status"] = str(done.returncode).encode()
             answer[f"step {at + 1}: standard output"] = done.stdout
@@ -91,7 +95,8 @@ class Surroundings:
                 answer[f"{path.relative_to(place)}"] = path.read_bytes()
         left = [str(path) for name in ("home", "tmp") for path in (place / f".{name}").rglob("*")]
         answer["left in the home and the temporary folder"] = "\n".join(left).encode()
-        return {name: without_measured(value) for name, value in answer.items()}
+        here = str(place).encode()  # the absolute path of what a scenario names
+        return {name: without_measured(value.replace(here, b"{here}")) for name, value in answer.items()}
 
 
 def without_measured(text):

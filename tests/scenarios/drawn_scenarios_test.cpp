@@ -110,8 +110,11 @@ constexpr int steps = 3;
 // A tree has two flows on a pair of nodes, and each flow of a weak pair has its own largest rate. Closed forms price
 // them as one, so there they are longer.
 bool trees_on_weak_pairs(const Cluster& cluster) {
-  const auto is_tree = [](Algorithm algorithm) { return algorithm == Algorithm::tree || algorithm == Algorithm::nccl; };
-  return !cluster.weak_pairs.empty() && std::any_of(cluster.algorithms.begin(), cluster.algorithms.end(), is_tree);
+  if (cluster.weak_pairs.empty()) return false;
+  for (std::size_t axis = 0; axis < message_axes; ++axis)
+    if (const Algorithm algorithm = cluster.algorithms[axis]; axis != static_cast<std::size_t>(Axis::world))
+      if (algorithm == Algorithm::tree || algorithm == Algorithm::nccl) return true;
+  return false;
 }
 
 // Contention makes tasks longer, never shorter.
