@@ -19,8 +19,9 @@ inline std::string text_of_file(const std::filesystem::path& path) {
 // Files with this ending in a folder of the tree and in those below it, sorted by path.
 inline std::vector<std::filesystem::path> files_below(const std::string& folder, std::string_view ending) {
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry :
-       std::filesystem::recursive_directory_iterator(std::filesystem::path(SLIPWAY_SOURCE_DIR) / folder))
+  const std::filesystem::path root = std::filesystem::path(SLIPWAY_SOURCE_DIR) / folder;
+  if (!std::filesystem::exists(root)) return paths;  // git keeps no empty folder
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root))
     if (entry.is_regular_file() && entry.path().string().ends_with(ending)) paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   return paths;
