@@ -1,5 +1,5 @@
 // Mutations for files of words and numbers. Those that change single bytes rarely give another sound number, so a reader's
-// checks of numbers stay untried. Guarded by tests/fuzz/targets_test.cpp.
+// checks of numbers stay untried. Guarded by tests/fuzz/fuzz_targets_test.cpp.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // A folder for the readers that want a path. It is removed when the program ends, and TMPDIR says where it is.
-// Guarded by tests/fuzz/targets_test.cpp.
+// Guarded by tests/fuzz/fuzz_targets_test.cpp.
 #pragma once
 
 #include <filesystem>

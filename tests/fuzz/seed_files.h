@@ -1,4 +1,4 @@
-// Files of the source tree as seeds. Guarded by tests/fuzz/targets_test.cpp.
+// Files of the source tree as seeds. Guarded by tests/fuzz/fuzz_targets_test.cpp.
 #pragma once
 
 #include <algorithm>

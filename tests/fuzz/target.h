@@ -9,7 +9,7 @@
 //   build-fuzz/fuzz/<name>       libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer (`make fuzz`)
 //   build/tests/targets_test     a few thousand mutations of the seeds, and every input that was a finding, in `make test`
 //
-// Inputs that were findings are in tests/fuzz/found/<name>/. Guarded by tests/fuzz/targets_test.cpp.
+// Inputs that were findings are in tests/fuzz/found/<name>/. Guarded by tests/fuzz/fuzz_targets_test.cpp.
 #pragma once
 
 #include <stdexcept>
