@@ -1,5 +1,6 @@
 #include "scenarios/language/document.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <cerrno>
@@ -109,6 +110,28 @@ Value convert(const YAML::Node& node, Reading& reading, const Origin& parent, in
   return value;
 }
 
+// Takes nothing of what it is told.
+class Deaf : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+// Does not ask for a third: of some broken texts yaml-cpp finds documents without end.
+bool has_two_documents(const std::string& text) {
+  std::istringstream in(text);
+  YAML::Parser parser(in);
+  Deaf deaf;
+  return parser.HandleNextDocument(deaf) && parser.HandleNextDocument(deaf);
+}
+
 }  // namespace
 
 std::optional<Value> parse_document(const std::string& text, const std::string& file, Defects& defects) {
@@ -117,14 +140,13 @@ std::optional<Value> parse_document(const std::string& text, const std::string& 
     return std::nullopt;
   };
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.empty() || documents[0].IsNull())
+    const YAML::Node document = YAML::Load(text);
+    if (document.IsNull())
       return refuse(1, "the file is empty", "write at least the required keys (see slipway list keys)");
-    if (documents.size() > 1)
-      return refuse(1, "the file holds " + std::to_string(documents.size()) + " YAML documents; allowed: one",
-                    "keep one and remove the '---' lines");
+    if (has_two_documents(text))
+      return refuse(1, "the file holds several YAML documents; allowed: one", "keep one and remove the '---' lines");
     Reading reading{file, defects};
-    Value root = convert(documents[0], reading, {file, 1}, 0);
+    Value root = convert(document, reading, {file, 1}, 0);
     if (reading.too_large)
       return refuse(1, "the file is nested deeper than 64 levels, or holds more than 200000 values or 64 MB of text",
                     "remove aliases (*name) that refer to themselves or multiply");
