@@ -127,7 +127,8 @@ TEST_F(ScenarioCollectives, AreRingsButForTheGradientNormUnlessTheScenarioSaysOt
 
 TEST_F(ScenarioCollectives, AreGloosOnProcessorsWhoseNodesHaveOnePort) {
   folder.write("box.yaml",
-               "name: box\nmemory_bytes: 4 GB\ncores: 2\npeak_flops: {bfloat16: 1 GFLOP/s, float32: 1 GFLOP/s}\nmemory_bandwidth: 10 GB/s\n"
+               "name: box\nmemory_bytes: 4 GB\ncores: 2\npeak_flops: {bfloat16: 1 GFLOP/s, float32: 1 "
+               "GFLOP/s}\nmemory_bandwidth: 10 GB/s\n"
                "node_link: {name: loopback, bandwidth: 2 GB/s, latency: 30 us}\n"
                "network_link: {name: ethernet, bandwidth: 1 GB/s, latency: 60 us}\n");
   const std::vector<std::string> nodes{"cluster.nodes=2", "cluster.gpus_per_node=4"};
