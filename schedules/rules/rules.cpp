@@ -438,24 +438,20 @@ void dispatched_tokens_are_those_of_one_rank(const Step& step, Findings& found) 
 
 void balance_needs_experts(const Step& step, Findings& found) {
   if (has_experts(step.model)) return;
-  const auto refuse = [&](const char* key, double value) {
-    if (value == 0) return;
-    found.refuse(key, [] {
-      return Text{"the model has no experts", "0", "leave it out, or choose a model with experts"};
+  const auto refuse = [&](const char* key, bool is_set, const char* unset = "0") {
+    if (!is_set) return;
+    found.refuse(key, [&] {
+      return Text{"the model has no experts", unset, "leave it out, or choose a model with experts"};
     });
   };
-  refuse("run.balancing_loss", step.routing.balancing_loss);
-  refuse("run.expert_capacity", step.routing.capacity);
-  refuse("run.router_bias_speed", step.optimizer.router_bias_speed);
+  refuse("run.forced_routing", step.routing.forced, "false");
+  refuse("run.balancing_loss", step.routing.balancing_loss != 0);
+  refuse("run.expert_capacity", step.routing.capacity != 0);
+  refuse("run.router_bias_speed", step.optimizer.router_bias_speed != 0);
 }
 
 void forced_routing_is_even(const Step& step, Findings& found) {
-  if (!step.routing.forced) return;
-  if (!has_experts(step.model))
-    return found.refuse("run.forced_routing", [] {
-      return Text{"the model has no experts", "false", "leave it out, or choose a model with experts"};
-    });
-  if (step.routing.skew == 0) return;
+  if (!step.routing.forced || !has_experts(step.model) || step.routing.skew == 0) return;
   found.refuse("run.routing_skew", [] {
     return Text{"run.forced_routing gives all experts the same number of tokens", "0", "leave out one of the two"};
   });
@@ -949,7 +945,8 @@ const std::vector<Rule>& book() {
       {{model, tensor, context, data, expert_key, expert_tensor_key}, expert_groups_fill_a_pipeline_rank},
       {{model, tensor, sequence_parallel, expert_key, expert_tensor_key}, dispatched_tokens_are_those_of_one_rank},
       {{model, tensor, "layout.dispatcher", expert_key, expert_tensor_key}, gathered_tokens_meet_whole_experts},
-      {{model, "run.balancing_loss", "run.expert_capacity", "run.router_bias_speed"}, balance_needs_experts},
+      {{model, "run.forced_routing", "run.balancing_loss", "run.expert_capacity", "run.router_bias_speed"},
+       balance_needs_experts},
       {{model, "run.forced_routing", "run.routing_skew"}, forced_routing_is_even},
       {{micro_batch, data, "run.balancing_loss", balanced_key}, balanced_sequences_are_routed_together},
       {{model, "schedule.slices", "run.balancing_loss"}, balance_counts_whole_micro_batches},

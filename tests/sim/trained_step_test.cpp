@@ -393,22 +393,29 @@ TEST(TrainedStep, RepeatsNoPeriodWhereAHostsLeadWouldBeUsedUpLater) {
   EXPECT_FALSE(has_period(0.9, 1000));  // dates repeat only as long as the host leads
 }
 
+// What the terms of the critical path of a replayed step sum to, and the step's time.
+struct PathAndStep {
+  double path_s = 0, step_s = 0;
+};
+PathAndStep path_and_step(const Step& in, const Cluster& cluster) {
+  TaskGraph graph = lower(in);
+  const Durations durations = order_and_price(graph, cluster);
+  const Timeline timeline = replay(graph, durations, 3);
+  const std::vector<PathTerm> terms = critical_path(graph, cluster, durations, timeline);
+  const std::vector<double> each = term_seconds(graph, cluster, terms);
+  PathAndStep both{0, step_time_of(graph, timeline)};
+  for (std::size_t i = 0; i < terms.size(); ++i) both.path_s += terms[i].count * each[i];
+  return both;
+}
+
 TEST(TrainedStep, HasACriticalPathOfTasksAndLaunchesThatTakesAsLong) {
   for (const double host : {0.0, even_host, slow_host})
     for (const char* schedule : {"1f1b", "interleaved-1f1b"}) {
       Step in = step_of({2, 1, 2, 2});
       in.schedule = schedule, in.layout.chunks = in.schedule == "1f1b" ? 1 : 2;
       in.layout.zero = 1;
-      const Cluster cluster = trained_cluster({.host_kernel = host});
-      TaskGraph graph = lower(in);
-      const Durations durations = order_and_price(graph, cluster);
-      const Timeline timeline = replay(graph, durations, 3);
-      const std::vector<PathTerm> terms = critical_path(graph, cluster, durations, timeline);
-      const std::vector<double> each = term_seconds(graph, cluster, terms);
-      double sum = 0;
-      for (std::size_t i = 0; i < terms.size(); ++i) sum += terms[i].count * each[i];
-      const double step_s = step_time_of(graph, timeline);
-      EXPECT_NEAR(sum, step_s, 1e-6 * step_s) << schedule << " host " << host;
+      const auto [path_s, step_s] = path_and_step(in, trained_cluster({.host_kernel = host}));
+      EXPECT_NEAR(path_s, step_s, 1e-6 * step_s) << schedule << " host " << host;
     }
 }
 
@@ -422,15 +429,8 @@ TEST(TrainedStep, HasACriticalPathThatTakesAsLongWithHiddenMessagesAndOnSlowGpus
         Cluster cluster = trained_cluster({.host_kernel = host});
         if (slow)
           for (int gpu = 0; gpu < 16; ++gpu) cluster.degradation.slowdown.push_back(1 + 0.1 * (gpu % 5));
-        TaskGraph graph = lower(in);
-        const Durations durations = order_and_price(graph, cluster);
-        const Timeline timeline = replay(graph, durations, 3);
-        const std::vector<PathTerm> terms = critical_path(graph, cluster, durations, timeline);
-        const std::vector<double> each = term_seconds(graph, cluster, terms);
-        double sum = 0;
-        for (std::size_t i = 0; i < terms.size(); ++i) sum += terms[i].count * each[i];
-        const double step_s = step_time_of(graph, timeline);
-        EXPECT_NEAR(sum, step_s, 1e-9 * step_s) << overlaps << slow << " host " << host;
+        const auto [path_s, step_s] = path_and_step(in, cluster);
+        EXPECT_NEAR(path_s, step_s, 1e-9 * step_s) << overlaps << slow << " host " << host;
       }
 }
 
