@@ -375,7 +375,8 @@ Subject subject_of(const CommandOptions& options, const std::optional<Scenario>&
   return {options.has("machine") ? machine_named(*options.text("machine")) : machine_of(traces), dtype_of(profiled)};
 }
 
-std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr))); }
+// In UTC, so that a file does not depend on the time zone of the machine that wrote it.
+std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))); }
 
 }  // namespace
 
