@@ -22,7 +22,7 @@ struct StepConstants {
   // Memory traffic.
   double traffic = 1, eager_traffic = 1, logit_bytes = 0, accumulate_traffic = 1, update_bytes = 0;
   // Messages.
-  double node_share = 1, node_start = 0, network_share = 1, network_start = 0, network_hop = 0, exposed = 0;
+  double node_share = 1, node_start = 0, network_share = 1, network_start = 0, network_hop = 0, beside = 0;
   // Host, and the step as a whole.
   double host_kernel = 0, host_member = 0, fixed = 0, whole = 1;
 };

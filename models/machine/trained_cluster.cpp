@@ -34,7 +34,7 @@ Cluster trained(Cluster cluster, const TrainerFacts& facts, const ConstantsOn& c
     group.machine.trained = true;
     group.machine.trainer = facts;
     group.machine.constants = constants_on(group.machine);
-    group.machine.overlap_slowdown = 1;  // `exposed` is what products lose beside messages
+    group.machine.overlap_slowdown = 1;  // `beside` is what products lose to messages
   }
   for (Fabric& fabric : cluster.fabrics)
     if (fabric.scope != Fabric::Scope::gpu && !fabric.own) set_fabric(fabric, cluster.groups);

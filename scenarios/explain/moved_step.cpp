@@ -9,12 +9,12 @@
 
 namespace slipway::scenarios {
 
-Durations durations_of(const TaskGraph& graph, const Moved& moved) {
+namespace {
+
+void stretch_tasks(const TaskGraph& graph, const Moved& moved, Durations& durations) {
   const Cluster& cluster = moved.cluster;
-  Durations durations = schedules::durations_of(graph, cluster);
-  durations.host = host_issue_of(graph, cluster);
   const bool stretches = std::any_of(moved.stretch.begin(), moved.stretch.end(), [](double by) { return by != 1; });
-  if (!stretches && moved.stage_stretch.empty()) return durations;
+  if (!stretches && moved.stage_stretch.empty()) return;
   // Seconds more of each work on each group's machine.
   constexpr double unknown = -1e300;
   std::vector<double> more(graph.works.size() * cluster.groups.size(), unknown), all(more.size());
@@ -35,6 +35,16 @@ Durations durations_of(const TaskGraph& graph, const Moved& moved) {
     const auto stage = static_cast<std::size_t>(coordinates_of(graph.step.layout, task.rank).pipeline);
     durations[id] += (moved.stage_stretch[stage] - 1) * (all[at] + more[at]) * slowdown;
   }
+}
+
+}  // namespace
+
+Durations durations_of(const TaskGraph& graph, const Moved& moved) {
+  const Cluster& cluster = moved.cluster;
+  Durations durations = durations_alone(graph, cluster);
+  durations.host = host_issue_of(graph, cluster);
+  stretch_tasks(graph, moved, durations);
+  add_losses_beside(graph, cluster, durations);
   return durations;
 }
 

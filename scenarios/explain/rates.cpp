@@ -122,8 +122,8 @@ std::vector<Rate> rates_of(const Scenario& scenario) {
     add("starts of messages between nodes", "network_starts", "network_start", start_network_messages_sooner);
   }
   if (machine.trained) {
-    add("products beside messages", "beside", "exposed",
-        [](Moved& m, double s) { each_machine(m, [&](Machine& of) { of.constants.exposed /= s; }); });
+    add("products beside messages", "beside", "beside",
+        [](Moved& m, double s) { each_machine(m, [&](Machine& of) { of.constants.beside /= s; }); });
     add("work once per step", "fixed", "fixed", [](Moved& m, double s) { stretch(m, {fixed}, s); });
     add("all of the machine", "whole", "whole", speed_up_all);
     rates.back().of_all = true;

@@ -715,6 +715,11 @@ using Parts = StepEstimator::Parts;
 double tied_seconds(Parts& parts, const Step& step) {
   const Layout& layout = step.layout;
   if (!parts.tied || layout.pipeline == 1 || step.levers.lora.rank > 0) return 0;
+  // Sharded gradients are summed by all replicas of both stages together: on a ring no sooner than by two members, but
+  // on all ports of a node perhaps.
+  const bool by_replicas = layout.zero >= 2 && layout.data * layout.context > 1;
+  const Algorithm algorithm = parts.cluster.algorithms[static_cast<std::size_t>(Axis::embedding)];
+  if (by_replicas && algorithm != Algorithm::ring) return 0;
   const Block& head = parts.base.model->runs.back().block;
   const double elements = static_cast<double>(head.vocab) / layout.tensor * static_cast<double>(head.hidden);
   return sent_seconds(
@@ -790,9 +795,11 @@ StepEndSeconds step_end(Parts& parts, const Step& step, const StageCosts& costs,
   return end;
 }
 
-// A reduction slows the segment behind the one that made its gradient, a gather the segment before the one that needs
-// it: messages_beside (durations.h). Left out are those at the ends of an action or of the rank's list, which may slow
-// something else: the first two blocks' reductions (they may have one segment) and the largest gather.
+// A reduction runs beside the block after the one that made its gradient, and so does the gather of the block after that
+// one, where blocks have one segment: not beside recomputation, behind which it begins. The products there lose what
+// each_loss_beside (durations.h) says: in a block with messages m and products p at least min(m x/(1 + x), p x). Left out
+// are those at the ends of a run of like blocks, beside which something else may run: in a forward the last block, in a
+// backward two (they may have one segment).
 Lost lost_beside_messages(Parts& parts, const Step& step, const StageCosts& costs, int stage) {
   const Layout& l = step.layout;
   const int q = stage % l.pipeline;
@@ -800,26 +807,25 @@ Lost lost_beside_messages(Parts& parts, const Step& step, const StageCosts& cost
   const Machine& machine = parts.cluster.groups[wires.machine_group[q]].machine;
   const bool tasks_between = step.worker_norms || uses_kfac(step) || (l.chunks > 1 && !joins_all_ranks(step));
   if (!machine.trained || data_degree(l) == 1 || tasks_between) return {};
-  double reductions = 0, last_reductions = 0, gathers = 0, largest = 0;
-  int last_blocks = 2;
+  const double longer = machine.constants.beside;
+  const auto in_block = [&](double message_s, double products_s) {
+    return std::min(message_s * longer / (1 + longer), products_s * longer);
+  };
+  const std::vector<BlockPrice>& prices = parts.prices_of(step, wires.machine_group[q]);
+  const bool each_micro_batch = l.zero >= 2;
+  if (each_micro_batch && dispatches_tokens(step)) return {};  // a block may wait for the one before's messages
+  double forward = 0, backward = 0;
   for (const auto [run, count] : parts.split_of(l)[stage]) {
     const StageCosts::RunMessages& messages = costs.messages[wires.alike[q]][run];
-    reductions += count * messages.reduce(l);
-    last_reductions += std::min(count, last_blocks) * messages.reduce(l);
-    last_blocks -= std::min(count, last_blocks);
-    if (l.zero < 3) continue;
-    gathers += count * messages.gather;
-    largest = std::max(largest, messages.gather);
+    const bool gathers = l.zero >= 3 && prices[run].cuts == 0 && step.levers.recomputed.bits == 0;
+    const double gather = gathers ? messages.gather : 0, products_s = prices[run].backward_s;
+    forward += std::max(count - 1, 0) * in_block(gather, prices[run].forward_s);
+    backward += std::max(count - 2, 0) *
+                in_block(gather + messages.reduce(l), gathers ? products_s - prices[run].again_s : products_s);
   }
-  const double share = machine.constants.exposed;
-  const bool first = stage < l.pipeline;
-  if (l.zero < 2) {
-    const double inside = is_cut(step, true) ? reductions - last_reductions : 0;
-    return {0, 0, share * inside, share * (first ? inside : reductions)};
-  }
-  const double all = micro_batches_of(step) * (reductions + 2 * gathers);
-  return {share * (gathers - largest), share * (gathers - largest + reductions - last_reductions), 0,
-          share * (all - (first ? last_reductions + 2 * largest : 0))};
+  if (each_micro_batch) return {forward, backward, 0, micro_batches_of(step) * (forward + backward)};
+  const double inside = step.overlap_grad_reduce ? backward : 0;  // else all begin after the last block
+  return {0, 0, inside, inside};
 }
 
 double data_lane_seconds(Parts& parts, const Step& step, int q) {

@@ -120,7 +120,7 @@ double passes_seconds(StepEstimator::Parts& parts, const Step& step, int micro_b
 double data_lane_seconds(StepEstimator::Parts& parts, const Step& step, int q);
 // Seconds of a rank's own part of the gradient norm, over `elements` of its shards.
 double own_norm_seconds(const StepEstimator::Parts& parts, const Machine& machine, double elements);
-// Least seconds that the products of a stage lose beside messages of their data group (StepConstants::exposed): in one
+// Least seconds that the products of a stage lose beside messages of their data group (StepConstants::beside): in one
 // forward and one backward, in the last micro-batch's backward besides, and in a step. Only for plain schedules.
 struct Lost {
   double forward = 0, backward = 0, last_backward = 0, step = 0;

@@ -151,7 +151,7 @@ TimeParts path_parts(const TaskGraph& graph, const Cluster& cluster, const std::
     const PathTerm& term = terms[i];
     if (term.kind == PathTerm::Kind::host)
       parts[TimePart::host] += term.count * seconds[i];
-    else if (term.kind == PathTerm::Kind::beside)
+    else if (term.kind == PathTerm::Kind::beside || term.kind == PathTerm::Kind::outlasted)
       parts[TimePart::beside] += term.count * seconds[i];
     else if (term.communicator != none)
       parts[part_of(graph.communicators[term.communicator].axis)] += term.count * seconds[i];

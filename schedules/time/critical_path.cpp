@@ -15,11 +15,22 @@ namespace {
 
 constexpr auto nothing = std::numeric_limits<std::uint32_t>::max();
 
-// Per task: the messages that it loses seconds beside.
-std::vector<std::vector<TaskId>> beside_of(const TaskGraph& graph) {
-  std::vector<std::vector<TaskId>> beside(graph.tasks.size());
-  for (const auto& [task, message] : messages_beside(graph)) beside[task].push_back(message);
-  return beside;
+// What a task loses beside messages (LossBeside), as tasks and how often each counts.
+struct LostPart {
+  PathTerm::Kind kind;
+  TaskId task;
+  int count;
+};
+std::vector<std::vector<LostPart>> lost_by_task(const TaskGraph& graph, const Cluster& cluster,
+                                                const Durations& durations) {
+  std::vector<std::vector<LostPart>> lost(graph.tasks.size());
+  each_loss_beside(graph, cluster, durations, true, [&](const LossBeside& loss) {
+    std::vector<LostPart>& parts = lost[loss.task];
+    if (loss.messages.empty()) parts.push_back({PathTerm::Kind::outlasted, loss.task, 1});
+    for (const TaskId message : loss.messages) parts.push_back({PathTerm::Kind::beside, message, 1});
+    for (const TaskId product : loss.products) parts.push_back({PathTerm::Kind::outlasted, product, -1});
+  });
+  return lost;
 }
 
 class Walk {
@@ -32,7 +43,7 @@ class Walk {
         timeline_(timeline),
         periodic_(periodic),
         waits_(graph),
-        beside_(beside_of(graph)),
+        lost_(lost_by_task(graph, cluster, durations)),
         count_(graph.tasks.size()),
         hosts_(durations.host, timeline.steps) {
     for (std::size_t step = 0; step < static_cast<std::size_t>(timeline.steps); ++step)
@@ -181,12 +192,15 @@ class Walk {
       sum.count += weight, sum.seconds += weight * seconds;
       return;
     }
-    const bool is_slow = task.communicator == none && slowdown_of(cluster_, task.rank) != 1;
-    counts_[{PathTerm::Kind::task, task.work, task.communicator, group, is_slow ? task.rank : none}] += weight;
-    for (const TaskId message : beside_[id]) {
-      const Task& other = graph_.tasks[message];
-      counts_[{PathTerm::Kind::beside, other.work, other.communicator, group, none}] += weight;
+    counts_[{PathTerm::Kind::task, task.work, task.communicator, group, slow_rank(task)}] += weight;
+    for (const LostPart& part : lost_[id]) {
+      const Task& other = graph_.tasks[part.task];
+      counts_[{part.kind, other.work, other.communicator, group, slow_rank(other)}] += part.count * weight;
     }
+  }
+
+  std::int32_t slow_rank(const Task& task) const {
+    return task.communicator == none && slowdown_of(cluster_, task.rank) != 1 ? task.rank : none;
   }
 
   // 1, and more as far as [begin, end) lies in repeated periods.
@@ -201,7 +215,7 @@ class Walk {
   const Timeline& timeline_;
   const PeriodicTimeline* periodic_;
   Waits waits_;
-  std::vector<std::vector<TaskId>> beside_;
+  std::vector<std::vector<LostPart>> lost_;  // by task
   std::size_t count_;
   Hosts hosts_;
   double from_ = 0;
@@ -234,6 +248,7 @@ std::vector<double> term_seconds(const TaskGraph& graph, const Cluster& cluster,
   for (const PathTerm& term : terms) {
     const Work& work = graph.works[term.work];
     const Machine& machine = cluster.groups[term.group].machine;
+    const double longer = machine.constants.beside;
     if (work.kind == WorkKind::bubble_work) {
       seconds.push_back(term.seconds);
     } else if (term.kind == PathTerm::Kind::host) {
@@ -242,12 +257,13 @@ std::vector<double> term_seconds(const TaskGraph& graph, const Cluster& cluster,
       seconds.push_back(host_seconds(
           graph, work, members, has_members ? graph.communicators[term.communicator].axis : Axis::tensor, machine));
     } else if (term.kind == PathTerm::Kind::beside) {
-      seconds.push_back(machine.constants.exposed * message(term));
+      seconds.push_back(longer / (1 + longer) * message(term));
     } else if (term.communicator != none) {
       seconds.push_back(message(term));
     } else {
       seconds.push_back(compute_seconds(graph, work, machine) *
-                        (term.rank == none ? 1 : slowdown_of(cluster, term.rank)));
+                        (term.rank == none ? 1 : slowdown_of(cluster, term.rank)) *
+                        (term.kind == PathTerm::Kind::outlasted ? longer : 1));
     }
   }
   return seconds;

@@ -20,15 +20,17 @@ namespace slipway::schedules {
 
 struct PathTerm {
   enum class Kind : std::uint8_t {
-    task,    // its seconds on the device or the links
-    host,    // its launches
-    beside,  // what a product loses beside this message
+    task,       // its seconds on the device or the links
+    host,       // its launches
+    beside,     // what products lose beside this message, if it ends beside one
+    outlasted,  // what this product loses beside messages that outlast it
   };
   Kind kind = Kind::task;
   std::int32_t work = 0;
   std::int32_t communicator = none;
-  std::int32_t group = 0;    // of nodes: whose machine computes or launches
-  double count = 0;          // parts of one where the path begins or ends within a task
+  std::int32_t group = 0;  // of nodes: whose machine computes or launches
+  // Parts of one where the path begins or ends within a task. Below 0: lost before the path, of messages on it.
+  double count = 0;
   double seconds = 0;        // of one task of bubble work, which no cluster prices; else 0
   std::int32_t rank = none;  // that computes on a slow GPU (models/machine/degradation.h); none: all others
 };

@@ -1,6 +1,7 @@
 #include "schedules/time/durations.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <stdexcept>
 
@@ -170,6 +171,33 @@ int messages_for(const Work& work, const LinkPath& path) {
   return is_of_data && path.measured != nullptr && path.measured->trainer.reduces_each_tensor ? tensors_of_a_layer : 1;
 }
 
+// The last task of each member that makes what a message carries; sums over the tensor group, which some gradients pass
+// first, are none.
+std::vector<TaskId> makers_of(const TaskGraph& graph, TaskId message, const std::vector<std::uint32_t>& place) {
+  const auto& members = graph.communicator(message).ranks;
+  const auto is_members = [&](TaskId task) {
+    return place[task] != nowhere && std::find(members.begin(), members.end(), graph.tasks[task].rank) != members.end();
+  };
+  const auto is_sum = [&](TaskId task) {
+    const WorkKind kind = graph.work(task).kind;
+    return kind == WorkKind::norm_grad_reduce || kind == WorkKind::kv_grad_reduce;
+  };
+  std::vector<TaskId> makers;
+  const auto add = [&](const auto& self, TaskId task) -> void {
+    for (const TaskId before : graph.predecessors[task])
+      if (is_sum(before))
+        self(self, before);
+      else if (is_members(before))
+        makers.push_back(before);
+  };
+  add(add, message);
+  const auto key = [&](TaskId task) { return std::pair(graph.tasks[task].rank, place[task]); };
+  std::sort(makers.begin(), makers.end(), [&](TaskId a, TaskId b) { return key(a) > key(b); });
+  const auto of_one_rank = [&](TaskId a, TaskId b) { return graph.tasks[a].rank == graph.tasks[b].rank; };
+  makers.erase(std::unique(makers.begin(), makers.end(), of_one_rank), makers.end());
+  return makers;
+}
+
 // A reduction runs behind the task after the one that made its gradient; a gather behind the task before the one that
 // needs its weights. Where that task itself waits for the message, nothing runs. An all-to-all of experts runs behind the
 // task after the one that made its tokens, if that is of another micro-batch, as in a pair, or a weight gradient.
@@ -180,28 +208,111 @@ std::vector<Beside> messages_beside(const TaskGraph& graph) {
     if (graph.tasks[message].communicator == none) continue;
     const bool tokens = moves_tokens(graph, message);
     if (!tokens && !is_of_data_axis(graph, message)) continue;
-    const auto before = graph.predecessors[message], after = graph.successors[message];
+    const auto after = graph.successors[message];
     const auto waits = [&](TaskId task) { return std::find(after.begin(), after.end(), task) != after.end(); };
     bool found = false;
-    for (const TaskId maker : before) {
-      if (place[maker] == nowhere) continue;
+    for (const TaskId maker : makers_of(graph, message, place)) {
       const auto list = graph.compute_order[graph.tasks[maker].rank];
       if (place[maker] + 1 >= list.size()) continue;
       const TaskId next = list[place[maker] + 1];
+      const bool makes = runs_passes(graph, maker) || graph.work(maker).kind == WorkKind::worker_norm;
       const bool counts = !tokens || graph.tasks[next].micro_batch != graph.tasks[maker].micro_batch ||
                           graph.work(next).pass == Pass::weight_grad;
-      if (runs_passes(graph, maker) && runs_passes(graph, next) && !waits(next) && counts)
-        pairs.push_back({next, message});
-      found = found || runs_passes(graph, maker);
+      if (makes && runs_passes(graph, next) && !waits(next) && counts) pairs.push_back({next, message});
+      found = found || makes;
     }
     if (tokens) continue;
     for (const TaskId user : after) {
       if (found || place[user] == nowhere || place[user] == 0) continue;
       const TaskId previous = graph.compute_order[graph.tasks[user].rank][place[user] - 1];
-      if (runs_passes(graph, previous)) pairs.push_back({previous, message});
+      if (runs_passes(graph, previous) && !waits(previous)) pairs.push_back({previous, message});
     }
   }
   return pairs;
+}
+
+namespace {
+
+// The messages that run beside a rank's list, one after the other, and what its products lose meanwhile.
+class BesideQueue {
+ public:
+  void begin(TaskId message, double seconds) {
+    waiting_.push_back({message, seconds});
+    messages_.push_back(message);
+    left_ += seconds;
+  }
+
+  // A task waits for a message: it is over, and so are those before it.
+  void end_with(TaskId message) {
+    const auto of = [&](const Message& each) { return each.task == message; };
+    const auto found = std::find_if(waiting_.begin(), waiting_.end(), of);
+    if (found == waiting_.end()) return;
+    waiting_.erase(waiting_.begin(), found + 1);
+    messages_.clear(), products_.clear();
+    left_ = 0;
+    for (const Message& each : waiting_) messages_.push_back(each.task), left_ += each.left;
+  }
+
+  void clear() { waiting_.clear(), messages_.clear(), products_.clear(), left_ = 0; }
+
+  // A product runs for `limit` if messages run beside it all the time. `share`: of that time, what it loses.
+  LossBeside run(TaskId task, double share, double limit) {
+    if (left_ <= limit) return {task, share * left_, messages_, products_};
+    return {task, share * limit, {}, {}};
+  }
+
+  // After run.
+  void pass(TaskId task, double limit) {
+    if (left_ <= limit) return clear();
+    products_.push_back(task);
+    left_ -= limit;
+    while (!waiting_.empty() && waiting_.front().left <= limit) limit -= waiting_.front().left, waiting_.pop_front();
+    if (waiting_.empty()) return clear();  // but for rounding, some of them are left
+    waiting_.front().left -= limit;
+  }
+
+  bool empty() const { return waiting_.empty(); }
+
+ private:
+  struct Message {
+    TaskId task;
+    double left;  // s
+  };
+  std::deque<Message> waiting_;
+  double left_ = 0;  // s, of all
+  // Since the first of them began: all messages, and the products that they outlasted.
+  std::vector<TaskId> messages_, products_;
+};
+
+}  // namespace
+
+void each_loss_beside(const TaskGraph& graph, const Cluster& cluster, const Durations& durations, bool included,
+                      const std::function<void(const LossBeside&)>& visit) {
+  std::vector<Beside> pairs = messages_beside(graph);
+  if (pairs.empty()) return;
+  const auto by_task = [](const Beside& a, const Beside& b) { return a.task < b.task; };
+  std::stable_sort(pairs.begin(), pairs.end(), by_task);
+  BesideQueue queue;
+  for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank, queue.clear()) {
+    if (graph.compute_order[rank].empty()) continue;
+    const Machine& machine = cluster.groups[place_of(cluster, static_cast<int>(rank)).group].machine;
+    const double longer = machine.constants.beside, share = longer / (1 + longer);
+    if (!machine.trained || !(longer > 0)) continue;
+    for (const TaskId task : graph.compute_order[rank]) {
+      if (graph.tasks[task].kind == TaskKind::optimizer) queue.clear();
+      if (!runs_passes(graph, task)) continue;
+      if (!queue.empty())
+        for (const TaskId before : graph.predecessors[task])
+          if (graph.tasks[before].communicator != none) queue.end_with(before);
+      for (auto at = std::lower_bound(pairs.begin(), pairs.end(), Beside{task, 0}, by_task);
+           at != pairs.end() && at->task == task; ++at)
+        queue.begin(at->message, durations[at->message]);
+      if (queue.empty()) continue;
+      const double limit = durations[task] * (included ? 1 : 1 + longer);
+      visit(queue.run(task, share, limit));
+      queue.pass(task, limit);
+    }
+  }
 }
 
 bool has_host(const Machine& machine) {
@@ -290,7 +401,7 @@ HostIssue host_issue_of(const TaskGraph& graph, const Cluster& cluster) {
   return issue;
 }
 
-Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
+Durations durations_alone(const TaskGraph& graph, const Cluster& cluster) {
   const int ranks = rank_count(graph.step.layout);
   if (rank_capacity(cluster) < ranks) {
     throw std::invalid_argument("the layout has " + std::to_string(ranks) + " ranks and the cluster " +
@@ -321,10 +432,17 @@ Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
     if (known == unknown) known = compute_seconds(graph, work, cluster.groups[group].machine);
     durations[id] = known * slowdown[task.rank];
   }
-  for (const auto& [task, message] : messages_beside(graph)) {
-    const Machine& machine = cluster.groups[group_of_rank[graph.tasks[task].rank]].machine;
-    if (machine.trained) durations[task] += machine.constants.exposed * durations[message];
-  }
+  return durations;
+}
+
+void add_losses_beside(const TaskGraph& graph, const Cluster& cluster, Durations& durations) {
+  const auto add = [&](const LossBeside& loss) { durations[loss.task] += loss.seconds; };
+  each_loss_beside(graph, cluster, durations, false, add);
+}
+
+Durations durations_of(const TaskGraph& graph, const Cluster& cluster) {
+  Durations durations = durations_alone(graph, cluster);
+  add_losses_beside(graph, cluster, durations);
   return durations;
 }
 

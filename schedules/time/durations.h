@@ -2,6 +2,9 @@
 // for all tasks, the simulator for everything but flows.
 #pragma once
 
+#include <functional>
+#include <span>
+
 #include "models/machine/cost.h"
 #include "models/machine/machine.h"
 #include "schedules/lower/lowering.h"
@@ -41,15 +44,38 @@ double host_seconds_of_checkpoint(const Machine& machine);
 // host_seconds of any work but a segment.
 double host_seconds(WorkKind kind, int members, Axis axis, const Machine& machine);
 
-// Compute tasks and the messages of data parallelism, or the all-to-alls of another micro-batch's tokens, behind which
-// they run: such a message takes a share of its time (StepConstants::exposed) from the next task of each member.
+// Compute tasks and the messages of data parallelism, or the all-to-alls of another micro-batch's tokens, which begin
+// to run beside them: from the next task of each member on.
 struct Beside {
   TaskId task, message;
 };
 std::vector<Beside> messages_beside(const TaskGraph& graph);
 
-// Throws std::invalid_argument when the cluster has fewer GPUs than the layout has ranks, no fabric connects two
-// members, or a machine cannot price an operator.
+// While messages run beside a product, it takes 1 + x times as long (x = StepConstants::beside), so it loses x/(1 + x) of
+// that time:
+//
+//   messages   ├──────────── m ────────────┤
+//   products   ├── p (1 + x) ──┼── p + rest of m x/(1 + x) ──┼── p ──┤
+//
+// Messages run one after the other; those that a task waits for are over when it begins.
+struct LossBeside {
+  TaskId task;
+  double seconds;
+  // Where messages end beside the task: m x/(1 + x) summed over `messages`, less what `products` lost before it. Both are
+  // empty where messages outlast the task: it loses p x.
+  std::span<const TaskId> messages, products;
+};
+// Visits the losses of each rank in the order of its list, on machines that were fitted. `included`: durations have the
+// losses already.
+void each_loss_beside(const TaskGraph& graph, const Cluster& cluster, const Durations& durations, bool included,
+                      const std::function<void(const LossBeside&)>& visit);
+
+// Each task for itself. Throws std::invalid_argument when the cluster has fewer GPUs than the layout has ranks, no fabric
+// connects two members, or a machine cannot price an operator.
+Durations durations_alone(const TaskGraph& graph, const Cluster& cluster);
+// To durations without losses.
+void add_losses_beside(const TaskGraph& graph, const Cluster& cluster, Durations& durations);
+// Both.
 Durations durations_of(const TaskGraph& graph, const Cluster& cluster);
 
 // When the hosts issue the tasks of a graph that has its global order.

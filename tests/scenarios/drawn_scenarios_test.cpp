@@ -107,17 +107,15 @@ bool links_flap(const Cluster& cluster) {
 
 constexpr int steps = 3;
 
-// A tree has two flows on a pair of nodes, which closed forms price as one. So they may be a little longer than SimGrid
-// (docs/limits.md).
-bool has_trees(const Cluster& cluster) {
+// A tree has two flows on a pair of nodes, which closed forms price as one; each flow of a weak pair has its own largest
+// rate.
+bool trees_on_weak_pairs(const Cluster& cluster) {
+  if (cluster.weak_pairs.empty()) return false;
   for (std::size_t axis = 0; axis < message_axes; ++axis)
     if (const Algorithm algorithm = cluster.algorithms[axis]; axis != static_cast<std::size_t>(Axis::world))
       if (algorithm == Algorithm::tree || algorithm == Algorithm::nccl) return true;
   return false;
 }
-
-// Each flow of a weak pair has its own largest rate.
-bool trees_on_weak_pairs(const Cluster& cluster) { return !cluster.weak_pairs.empty() && has_trees(cluster); }
 
 // Contention makes tasks longer, never shorter.
 void compare_contention(const PreparedStep& whole, const Timeline& simulated, Comparison& found) {
@@ -201,13 +199,12 @@ void compare_bounds(const PreparedStep& bare, const Timeline& simulated, Compari
              t.compute + t.tensor + t.context + t.pipeline + t.data + t.optimizer + t.host, estimate.bound_s);
   found.at_most("bound", "it and that of the passes", estimate.bound_s, passes_s);
   const double simulated_s = step_time_of(bare.graph, simulated);
-  if (!has_trees(bare.scenario.cluster))
-    found.at_most("bound", "that of the passes and the simulated step", passes_s, simulated_s);
+  found.at_most("bound", "that of the passes and the simulated step", passes_s, simulated_s);
   found.at_most("bound of memory", "it and the timeline", estimate.memory_bytes, fullest(bare.graph, simulated));
   ++found.tally()["bounded"];
   if (links_flap(bare.scenario.cluster)) return;
   const double replayed_s = step_time_of(bare.graph, replay(bare.graph, bare.durations, steps));
-  if (!speeds_change(bare.scenario.cluster) && !has_trees(bare.scenario.cluster))
+  if (!speeds_change(bare.scenario.cluster))
     found.at_most("bound", "that of the passes and the replayed step", passes_s, replayed_s);
   const Levers& levers = step.levers;
   const bool copies = !levers.offloaded.empty() || levers.offloaded_layers > 0 || step.optimizer.offload_fraction > 0;

@@ -16,7 +16,7 @@ const std::string tiny = examples + "tiny-llama-cpu.yaml";
 
 using PlanEmit = CommandTest;
 
-// The winner shards optimizer states alone (ZeRO 1), which torchtitan has not.
+// With several micro-batches the winner shards optimizer states alone (ZeRO 1), which torchtitan has not.
 TEST_F(PlanEmit, EmitsTheFirstRowThatTheTrainerRunsAsPlanned) {
   const std::string file = path("winner.yaml");
   const std::vector<std::string> args{"plan",   examples + "llama-8b-64xh100.yaml",
@@ -24,6 +24,7 @@ TEST_F(PlanEmit, EmitsTheFirstRowThatTheTrainerRunsAsPlanned) {
                                       "--set",  "layout.tensor=2",
                                       "--keep", "layout.pipeline",
                                       "--set",  "layout.pipeline=1",
+                                      "--set",  "schedule.global_batch=256",
                                       "--set",  "run.clip_norm=1",
                                       "--emit", "torchtitan",
                                       "--top",  "40",

@@ -88,7 +88,7 @@ TEST_F(Pooled, WithoutAnEffectStepsAreNotSlower) {
     EXPECT_NEAR(sum / static_cast<double>(json["tables"].size()), effect["without"]["mean"].get<double>(), 1e-9)
         << effect["name"];
   }
-  for (const char* name : {"host_kernel", "exposed", "node_start", "fixed"}) EXPECT_TRUE(names.contains(name)) << name;
+  for (const char* name : {"host_kernel", "beside", "node_start", "fixed"}) EXPECT_TRUE(names.contains(name)) << name;
   // 20 bytes for each of 128,000 logits a token (Hagemann's vocabulary).
   const auto logits = std::find_if(json["effects"].begin(), json["effects"].end(),
                                    [](const auto& effect) { return effect["name"] == "logit_bytes"; });

@@ -283,10 +283,10 @@ Cluster trained_nodes(const TrainerFacts& facts, const StepConstants& constants)
 }
 
 // `host_kernel`: seconds.
-StepConstants constants_with_host(double host_kernel) {
+StepConstants constants_with_host(double host_kernel, double beside = 0.5) {
   StepConstants constants = book_constants();
   constants.whole = 1.1, constants.fixed = 1e-4, constants.host_kernel = host_kernel, constants.host_member = 1e-5;
-  constants.node_start = 4e-6, constants.network_start = 6e-6;
+  constants.node_start = 4e-6, constants.network_start = 6e-6, constants.beside = beside;
   return constants;
 }
 
@@ -379,6 +379,16 @@ TEST(StepEstimate, IsALowerBoundOfATrainersStep) {
   EXPECT_GT(closest / steps, 0.85);
   EXPECT_GT(closest_by_host / by_host, 0.85);
   EXPECT_GT(by_host, steps / 4);
+}
+
+TEST(StepEstimate, IsALowerBoundHoweverMuchMessagesSlowProducts) {
+  std::mt19937 random(43);
+  for (const double beside : {0.05, 5.0})
+    for (int i = 0; i < 120; ++i) {
+      const Drawn drawn = random_trained_step(random);
+      const Compared bounds = compared(drawn.input, trained_nodes({}, constants_with_host(0, beside)));
+      EXPECT_LE(bounds.passes_s, bounds.step_s * rounding) << beside << " " << drawn.text;
+    }
 }
 
 TEST(StepEstimate, IsALowerBoundOfATrainersStepOnOneNodeAndOnSlowAndUnequalOnes) {

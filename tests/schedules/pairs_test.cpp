@@ -119,7 +119,7 @@ TEST(Pairs, HideAllToAllsBehindTheComputeOfTheOtherMicroBatch) {
   EXPECT_LT(exposed_in_pairs, 0.5 * exposed);
 }
 
-// A product beside a message loses the share of its time that is fitted for messages of data parallelism.
+// Products beside an all-to-all lose what they lose beside messages of data parallelism.
 TEST(Pairs, SlowTheProductsThatRunBesideAnotherMicroBatchsTokens) {
   for (const auto& [schedule, any] : {std::pair{"1f1b", false}, std::pair{"1f1b-merged", true}}) {
     Step step = with_experts(schedule, 1, 1, 8, 8);
