@@ -1,7 +1,6 @@
 #include "schedules/time/durations.h"
 
 #include <algorithm>
-#include <deque>
 #include <limits>
 #include <stdexcept>
 
@@ -171,31 +170,31 @@ int messages_for(const Work& work, const LinkPath& path) {
   return is_of_data && path.measured != nullptr && path.measured->trainer.reduces_each_tensor ? tensors_of_a_layer : 1;
 }
 
-// The last task of each member that makes what a message carries; sums over the tensor group, which some gradients pass
-// first, are none.
-std::vector<TaskId> makers_of(const TaskGraph& graph, TaskId message, const std::vector<std::uint32_t>& place) {
+// Writes the last task of each member that makes what a message carries. Sums over the tensor group, which some gradients
+// pass first, are none, and are of other ranks too.
+void find_makers(const TaskGraph& graph, TaskId message, const std::vector<std::uint32_t>& place,
+                 std::vector<TaskId>& makers) {
   const auto& members = graph.communicator(message).ranks;
-  const auto is_members = [&](TaskId task) {
-    return place[task] != nowhere && std::find(members.begin(), members.end(), graph.tasks[task].rank) != members.end();
+  const auto is_member = [&](TaskId task) {
+    return std::find(members.begin(), members.end(), graph.tasks[task].rank) != members.end();
   };
   const auto is_sum = [&](TaskId task) {
     const WorkKind kind = graph.work(task).kind;
     return kind == WorkKind::norm_grad_reduce || kind == WorkKind::kv_grad_reduce;
   };
-  std::vector<TaskId> makers;
+  makers.clear();
   const auto add = [&](const auto& self, TaskId task) -> void {
     for (const TaskId before : graph.predecessors[task])
-      if (is_sum(before))
-        self(self, before);
-      else if (is_members(before))
+      if (place[before] != nowhere && (task == message || is_member(before)))
         makers.push_back(before);
+      else if (place[before] == nowhere && is_sum(before))
+        self(self, before);
   };
   add(add, message);
   const auto key = [&](TaskId task) { return std::pair(graph.tasks[task].rank, place[task]); };
   std::sort(makers.begin(), makers.end(), [&](TaskId a, TaskId b) { return key(a) > key(b); });
   const auto of_one_rank = [&](TaskId a, TaskId b) { return graph.tasks[a].rank == graph.tasks[b].rank; };
   makers.erase(std::unique(makers.begin(), makers.end(), of_one_rank), makers.end());
-  return makers;
 }
 
 // A reduction runs behind the task after the one that made its gradient; a gather behind the task before the one that
@@ -204,6 +203,7 @@ std::vector<TaskId> makers_of(const TaskGraph& graph, TaskId message, const std:
 std::vector<Beside> messages_beside(const TaskGraph& graph) {
   std::vector<Beside> pairs;
   const std::vector<std::uint32_t> place = places_of(graph);
+  std::vector<TaskId> makers;
   for (TaskId message = 0; message < graph.tasks.size(); ++message) {
     if (graph.tasks[message].communicator == none) continue;
     const bool tokens = moves_tokens(graph, message);
@@ -211,7 +211,8 @@ std::vector<Beside> messages_beside(const TaskGraph& graph) {
     const auto after = graph.successors[message];
     const auto waits = [&](TaskId task) { return std::find(after.begin(), after.end(), task) != after.end(); };
     bool found = false;
-    for (const TaskId maker : makers_of(graph, message, place)) {
+    find_makers(graph, message, place, makers);
+    for (const TaskId maker : makers) {
       const auto list = graph.compute_order[graph.tasks[maker].rank];
       if (place[maker] + 1 >= list.size()) continue;
       const TaskId next = list[place[maker] + 1];
@@ -236,52 +237,54 @@ namespace {
 // The messages that run beside a rank's list, one after the other, and what its products lose meanwhile.
 class BesideQueue {
  public:
+  explicit BesideQueue(std::size_t tasks) : place_(tasks) {}
+
+  bool empty() const { return first_ == begun_.size(); }
+  void clear() { begin_anew(begun_.size()); }
+
   void begin(TaskId message, double seconds) {
-    waiting_.push_back({message, seconds});
-    messages_.push_back(message);
-    left_ += seconds;
+    place_[message] = static_cast<std::uint32_t>(begun_.size());
+    begun_.push_back(message), seconds_.push_back(seconds);
   }
 
   // A task waits for a message: it is over, and so are those before it.
   void end_with(TaskId message) {
-    const auto of = [&](const Message& each) { return each.task == message; };
-    const auto found = std::find_if(waiting_.begin(), waiting_.end(), of);
-    if (found == waiting_.end()) return;
-    waiting_.erase(waiting_.begin(), found + 1);
-    messages_.clear(), products_.clear();
-    left_ = 0;
-    for (const Message& each : waiting_) messages_.push_back(each.task), left_ += each.left;
+    const std::size_t at = place_[message];
+    if (at >= first_ && at < begun_.size() && begun_[at] == message) begin_anew(at + 1);
   }
 
-  void clear() { waiting_.clear(), messages_.clear(), products_.clear(), left_ = 0; }
-
-  // A product runs for `limit` if messages run beside it all the time. `share`: of that time, what it loses.
-  LossBeside run(TaskId task, double share, double limit) {
-    if (left_ <= limit) return {task, share * left_, messages_, products_};
-    return {task, share * limit, {}, {}};
-  }
-
-  // After run.
-  void pass(TaskId task, double limit) {
-    if (left_ <= limit) return clear();
+  // A product runs for `limit` if messages run beside it all the time; of that, it loses `share`.
+  void run(TaskId task, double share, double limit, const std::function<void(const LossBeside&)>& visit) {
+    double sum = seconds_[first_] - used_;
+    for (std::size_t at = first_ + 1; sum <= limit && at < begun_.size(); ++at) sum += seconds_[at];
+    if (sum <= limit) {
+      visit({task, share * sum, std::span(begun_).subspan(origin_), products_});
+      return clear();
+    }
+    visit({task, share * limit, {}, {}});
     products_.push_back(task);
-    left_ -= limit;
-    while (!waiting_.empty() && waiting_.front().left <= limit) limit -= waiting_.front().left, waiting_.pop_front();
-    if (waiting_.empty()) return clear();  // but for rounding, some of them are left
-    waiting_.front().left -= limit;
+    used_ += limit;
+    for (; first_ + 1 < begun_.size() && used_ >= seconds_[first_]; ++first_) used_ -= seconds_[first_];
   }
-
-  bool empty() const { return waiting_.empty(); }
 
  private:
-  struct Message {
-    TaskId task;
-    double left;  // s
-  };
-  std::deque<Message> waiting_;
-  double left_ = 0;  // s, of all
-  // Since the first of them began: all messages, and the products that they outlasted.
-  std::vector<TaskId> messages_, products_;
+  // At message `at` of those begun, of which nothing is over.
+  void begin_anew(std::size_t at) {
+    first_ = origin_ = at;
+    used_ = 0;
+    products_.clear();
+    if (at < begun_.size()) return;
+    begun_.clear(), seconds_.clear();
+    first_ = origin_ = 0;
+  }
+
+  std::vector<TaskId> begun_;
+  std::vector<double> seconds_;       // of each
+  std::vector<std::uint32_t> place_;  // by task: in begun_, if it is there
+  std::size_t first_ = 0;             // that is not over
+  double used_ = 0;                   // s of it that are
+  std::size_t origin_ = 0;            // the first one since nothing ran; since then:
+  std::vector<TaskId> products_;      // that the messages outlasted
 };
 
 }  // namespace
@@ -292,7 +295,7 @@ void each_loss_beside(const TaskGraph& graph, const Cluster& cluster, const Dura
   if (pairs.empty()) return;
   const auto by_task = [](const Beside& a, const Beside& b) { return a.task < b.task; };
   std::stable_sort(pairs.begin(), pairs.end(), by_task);
-  BesideQueue queue;
+  BesideQueue queue(graph.tasks.size());
   for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank, queue.clear()) {
     if (graph.compute_order[rank].empty()) continue;
     const Machine& machine = cluster.groups[place_of(cluster, static_cast<int>(rank)).group].machine;
@@ -309,8 +312,7 @@ void each_loss_beside(const TaskGraph& graph, const Cluster& cluster, const Dura
         queue.begin(at->message, durations[at->message]);
       if (queue.empty()) continue;
       const double limit = durations[task] * (included ? 1 : 1 + longer);
-      visit(queue.run(task, share, limit));
-      queue.pass(task, limit);
+      queue.run(task, share, limit, visit);
     }
   }
 }
