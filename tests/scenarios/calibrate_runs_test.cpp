@@ -299,8 +299,8 @@ double held_through_replays(int clusters, std::uint64_t seed, bool tells_noise) 
   return static_cast<double>(held) / clusters;
 }
 
-// One standard deviation of 200 is 2 %. With a given noise 85.4 % of 1,000 hold: the interval is linear in the constants,
-// and a step is not. An estimated noise has few degrees of freedom, and its wider interval covers that.
+// One standard deviation of 200 is 2 %. With a given noise fewer hold (86 % of 200): the interval is linear in the
+// constants, and a step is not. An estimated noise has few degrees of freedom, and its wider interval covers that.
 TEST(CalibrateRuns, NineOfTenIntervalsOfTenReplayedRunsHoldAnEleventh) {
   for (const bool tells_noise : {false, true}) {
     const double held = held_through_replays(200, 1, tells_noise);
