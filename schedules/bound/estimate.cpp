@@ -122,7 +122,7 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
     const int first = op.forward == Collective::none ? 0 : 1;
     price.host_forward_s += first * launch;
     price.host_backward_s += (messages_of(op, again) - first) * launch;
-    if (op.axis == Axis::data) continue;            // a few numbers: left out
+    if (op.wire == wire_statistics) continue;       // a few numbers, which may be sent beside the experts' products
     if (op.forward == Collective::shift) continue;  // runs beside the attention, and may be hidden by it
     if (op.axis == Axis::expert || op.axis == Axis::expert_tensor || op.wire == wire_shared) {
       const bool is_gather = op.axis == Axis::tensor && before_shared(operators, op) && !hides_tensor;
