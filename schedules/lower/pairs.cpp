@@ -1,6 +1,8 @@
 #include "schedules/lower/pairs.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "schedules/graph/parallel.h"
 
@@ -23,18 +25,34 @@ void interleave(const TaskGraph& graph, Placed::iterator first, Placed::iterator
 }
 
 // [first, middle) has input gradients, [middle, last) their weight gradients, both from the last segment to the first.
-// Puts each weight gradient behind its input gradient, and in the same action.
+// Puts each weight gradient behind its input gradient, and in the same action. The last one of a block, behind which its
+// gradient is reduced, stands behind all of the block's input gradients: norms have their weights' gradients there.
 void put_weights_behind(const TaskGraph& graph, Placed::iterator first, Placed::iterator middle,
                         Placed::iterator last) {
+  using Task = Placed::value_type;
   Placed merged;
   auto weight = middle;
-  const auto belongs = [&](const auto& placed) {
+  const auto block_of = [&](const Task& placed) {
     const Work& work = graph.work(placed.second);
-    return work.pass == Pass::input_grad && work.first_op == graph.work(weight->second).first_op;
+    return graph.operators(work)[static_cast<std::size_t>(work.first_op)].block;
   };
+  const auto is_input = [&](const Task& placed) { return graph.work(placed.second).pass == Pass::input_grad; };
+  const auto belongs = [&](const Task& placed) {
+    return is_input(placed) && graph.work(placed.second).first_op == graph.work(weight->second).first_op;
+  };
+  std::optional<Task> held;
   for (auto at = first; at != middle; ++at) {
     merged.push_back(*at);
-    if (weight != last && belongs(*at)) merged.emplace_back(at->first, (weight++)->second);
+    if (weight != last && belongs(*at)) {
+      const bool is_last_of_block = weight + 1 == last || block_of(weight[1]) != block_of(*weight);
+      const Task placed{at->first, (weight++)->second};
+      if (is_last_of_block)
+        held = placed;
+      else
+        merged.push_back(placed);
+    }
+    const auto has_more = [&](const Task& later) { return is_input(later) && block_of(later) == block_of(*held); };
+    if (held && std::none_of(at + 1, middle, has_more)) merged.push_back(*std::exchange(held, std::nullopt));
   }
   for (; weight != last; ++weight) merged.emplace_back(first->first, weight->second);
   std::copy(merged.begin(), merged.end(), first);

@@ -147,6 +147,20 @@ TEST(Pairs, WithDelayedWeightGradientsPutEachBehindItsInputGradient) {
   EXPECT_EQ(passes, "FIWFIWFIW");
 }
 
+// Tensor parallelism cuts norms off: their weights' gradients are made in the input gradient, which comes last.
+TEST(Pairs, ReduceABlockBehindAllItsGradientsWithDelayedOnesToo) {
+  for (const int zero : {0, 2}) {
+    Step step;
+    step.model = llama(
+        "llama", {.layers = 2, .hidden = 64, .ffn = 128, .heads = 4, .kv_heads = 4, .vocab = 256, .sequence = 32});
+    step.layout.tensor = 2, step.layout.data = 2, step.layout.zero = zero;
+    step.layout.sequence_parallel = true;
+    step.schedule = "1f1b-merged", step.global_batch = 8, step.delay_weight_grads = true;
+    const TaskGraph graph = lowered(step);
+    EXPECT_TRUE(check_graph(graph).empty()) << "ZeRO " << zero;
+  }
+}
+
 // The message of an input gradient starts before the weight gradient: where messages take long, more is hidden.
 TEST(Pairs, WithDelayedWeightGradientsHideMoreOfTheirMessages) {
   const Cluster cluster = two_nodes();
