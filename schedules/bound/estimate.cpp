@@ -266,7 +266,8 @@ void bound_compute(Parts& parts, const Step& step, int m, StepEstimate& estimate
 void bound_shared_gpus(Parts& parts, const Step& step, int m, StepEstimate& estimate) {
   const Cluster& cluster = parts.cluster;
   const bool all_wait = step.layout.tensor == 1 || joins_all_ranks(parts.base);
-  if (cluster.ranks_per_gpu == 1 || cluster.groups.size() > 1 || !all_wait) return;
+  const bool on_cores = are_processors(cluster.groups);  // which ranks of one processor share as they are free
+  if (cluster.ranks_per_gpu == 1 || cluster.groups.size() > 1 || on_cores || !all_wait) return;
   const StageCosts& costs = parts.costs_of(step);
   const int ranks = rank_count(step.layout), members = ranks / step.layout.pipeline;
   std::map<std::pair<int, int>, double> busy;  // by node and GPU
