@@ -266,7 +266,7 @@ void bound_compute(Parts& parts, const Step& step, int m, StepEstimate& estimate
 void bound_shared_gpus(Parts& parts, const Step& step, int m, StepEstimate& estimate) {
   const Cluster& cluster = parts.cluster;
   const bool all_wait = step.layout.tensor == 1 || joins_all_ranks(parts.base);
-  const bool on_cores = are_processors(cluster.groups);  // which ranks of one processor share as they are free
+  const bool on_cores = are_processors(cluster.groups);  // whose ranks do not halve each other's speed
   if (cluster.ranks_per_gpu == 1 || cluster.groups.size() > 1 || on_cores || !all_wait) return;
   const StageCosts& costs = parts.costs_of(step);
   const int ranks = rank_count(step.layout), members = ranks / step.layout.pipeline;

@@ -170,6 +170,8 @@ int messages_for(const Work& work, const LinkPath& path) {
   return is_of_data && path.measured != nullptr && path.measured->trainer.reduces_each_tensor ? tensors_of_a_layer : 1;
 }
 
+namespace {
+
 // Writes the last task of each member that makes what a message carries. Sums over the tensor group, which some gradients
 // pass first, are none, and are of other ranks too.
 void find_makers(const TaskGraph& graph, TaskId message, const std::vector<std::uint32_t>& place,
@@ -196,6 +198,8 @@ void find_makers(const TaskGraph& graph, TaskId message, const std::vector<std::
   const auto of_one_rank = [&](TaskId a, TaskId b) { return graph.tasks[a].rank == graph.tasks[b].rank; };
   makers.erase(std::unique(makers.begin(), makers.end(), of_one_rank), makers.end());
 }
+
+}  // namespace
 
 // A reduction runs behind the task after the one that made its gradient; a gather behind the task before the one that
 // needs its weights. Where that task itself waits for the message, nothing runs. An all-to-all of experts runs behind the

@@ -392,6 +392,48 @@ TEST_P(DrawnScenarios, AgreeInEveryEngine) {
     EXPECT_GT(tally[what], 0) << what;
 }
 
+// The smallest ones of defects that were found among thousands, each with what was wrong.
+TEST(DrawnScenariosOfDefects, AgreeNow) {
+  const ScenarioFolder folder;
+  for (const auto& [name, text] : drawn_machines()) folder.write(name, text);
+  using Keys = std::vector<std::pair<std::string, std::string>>;
+  const Keys tiny{{"model.family", "llama"}, {"model.layers", "1"}, {"model.hidden", "4"},  {"model.ffn", "2"},
+                  {"model.heads", "2"},      {"model.vocab", "2"},  {"model.sequence", "2"}};
+  const std::vector<std::pair<const char*, Keys>> found{
+      {"the bound counted sums of experts' loads, which are sent beside the experts' products",
+       {{"model.experts", "2"},
+        {"model.experts_per_token", "1"},
+        {"cluster.machine", "./gpu.yaml"},
+        {"cluster.gpus_per_node", "2"},
+        {"layout.tensor", "2"},
+        {"layout.sequence_parallel", "true"},
+        {"layout.expert", "2"},
+        {"layout.expert_tensor", "1"},
+        {"schedule.global_batch", "1"},
+        {"run.balancing_loss", "0.01"}}},
+      {"the bound let ranks share a processor as one GPU",
+       {{"cluster.machine", "./cores.yaml"},
+        {"cluster.gpus_per_node", "1"},
+        {"cluster.ranks_per_gpu", "2"},
+        {"schedule.global_batch", "2"}}},
+      {"a block was reduced before its norms' gradients were made",
+       {{"cluster.machine", "./gpu.yaml"},
+        {"cluster.gpus_per_node", "4"},
+        {"layout.tensor", "2"},
+        {"layout.zero", "2"},
+        {"schedule.name", "1f1b-merged"},
+        {"schedule.global_batch", "4"},
+        {"schedule.delay_wgrad", "true"}}},
+  };
+  for (const auto& [what, keys] : found) {
+    DrawnScenario scenario{tiny};
+    scenario.keys.insert(scenario.keys.end(), keys.begin(), keys.end());
+    const Result result = result_of(scenario, folder);
+    EXPECT_FALSE(result.refused) << what << ": " << result.refusal;
+    EXPECT_FALSE(result.found.first()) << what << ": " << result.found.first()->message;
+  }
+}
+
 // A few hundred have everything that an engine treats in its own way.
 TEST(DrawnScenarioTexts, HaveEveryScheduleAndEveryKeyThatChangesAStep) {
   std::string all;
