@@ -242,22 +242,26 @@ bool all_on_one_machine(const Wiring& wires) {
                      [&](int group) { return group == wires.machine_group.front(); });
 }
 
-// A schedule that is not plain: the compute of a rank's forwards with their backwards. (An input gradient and its
-// weight gradient take at least as long as the whole backward; a later slice at least as long as the first.)
-void bound_compute(Parts& parts, const Step& step, int m, StepEstimate& estimate) {
+// A schedule that is not plain: the compute of a rank's forwards with their backwards, and what collectives add to it.
+// (An input gradient and its weight gradient take at least as long as the whole backward; a later slice at least as long
+// as the first.)
+void bound_busy(Parts& parts, const Step& step, int m, StepEstimate& estimate) {
   if (!all_on_one_machine(parts.wiring(step.layout))) return;
   const StageCosts& costs = parts.costs_of(step);
   const ScheduleUse& use = parts.use_of(step, m);
-  const bool split = is_split(parts, step, m);
-  std::vector<double> busy(step.layout.pipeline, 0);
-  for (int stage = 0; stage < use.placement.stages(); ++stage)
-    busy[use.placement.rank[stage]] += use.forwards[stage] * costs.passes_s[use.placement.part_of(stage)];
+  std::vector<double> compute(step.layout.pipeline, 0);
+  for (int stage = 0; stage < use.placement.stages(); ++stage) {
+    const int part = use.placement.part_of(stage);
+    compute[use.placement.rank[stage]] +=
+        use.forwards[stage] * (costs.forward_compute_s[part] + costs.backward_compute_s[part]);
+  }
+  const bool uniform = is_uniform(parts, step);
+  const std::vector<double> busy = uniform ? busy_seconds(parts, step, m) : compute;
   for (int q = 0; q < step.layout.pipeline; ++q) {
-    StepTerms terms{.compute = busy[q]};
-    if (split) {  // collectives within layers, of both groups
-      (step.layout.tensor > 1 ? terms.tensor : terms.context) = split_busy_seconds(parts, step, m, q) - busy[q];
+    StepTerms terms{.compute = compute[q]};
+    (step.layout.tensor > 1 || step.layout.context == 1 ? terms.tensor : terms.context) = busy[q] - compute[q];
+    if (uniform && use.placement.copies == 1)
       terms.optimizer = split_end(parts, step, costs, use, q, false).optimizer;
-    }
     keep_larger(estimate, terms);
   }
 }
@@ -399,12 +403,40 @@ double blocked_seconds(const StageCosts& costs, const Wiring& wires, const Step&
          backwards * sent_seconds(step.layout, costs.send, 2, wires.to_previous[q]);
 }
 
-// (1) to (4) of estimate.h.
-void bound_time(Parts& parts, const Step& step, int m, StepEstimate& estimate) {
+// What products of rank q lose in a step beside messages of their data group. With the rank's actions, more of it is
+// certain: what is left of a stage's reductions when its last backward ends runs beside the actions that follow.
+double lost_in_step(Parts& parts, const Step& step, const StageCosts& costs, int q, const std::vector<Action>* list) {
+  const Layout& l = step.layout;
+  double lost = 0, left = 0;
+  std::vector<Lost> stages;
+  for (int stage = q; stage < l.pipeline * l.chunks; stage += l.pipeline) {
+    stages.push_back(lost_beside_messages(parts, step, costs, stage));
+    lost += stages.back().step;
+    left += stages.back().unused;
+  }
+  if (list == nullptr || left == 0) return lost;
+  std::vector<int> backwards(stages.size(), micro_batches_of(step));
+  const double longer = machine_of(parts, l, q).constants.beside;
+  left = 0;
+  for (const Action& action : *list) {
+    const auto chunk = static_cast<std::size_t>(action.stage / l.pipeline);
+    const bool forward = action.pass == Pass::forward, is_last = !forward && --backwards[chunk] == 0;
+    const double most =
+        longer * (forward ? costs.forward_compute_s : costs.backward_compute_s)[action.stage] -
+        (is_last ? stages[chunk].last_backward : 0);
+    const double used = std::min(left, std::max(0.0, most));
+    lost += used;
+    left += (is_last ? stages[chunk].unused : 0) - used;
+  }
+  return lost;
+}
+
+// (1) to (4) of estimate.h. `lists`: of a plain schedule, to be sharper.
+void bound_time(Parts& parts, const Step& step, int m, StepEstimate& estimate, const ActionLists* lists = nullptr) {
   const StageCosts& costs = parts.costs_of(step);
   const Wiring& wires = parts.wiring(step.layout);
   if (!parts.use_of(step, m).is_plain || !parts.fills_all_stages(step.layout))
-    return bound_compute(parts, step, m, estimate);
+    return bound_busy(parts, step, m, estimate);
   bound_shared_gpus(parts, step, m, estimate);
   double fill = 0;  // other stages before and after rank q, sends included
   StepEndSeconds first_end;
@@ -418,9 +450,7 @@ void bound_time(Parts& parts, const Step& step, int m, StepEstimate& estimate) {
     StepTerms paced = pace_of(costs, q, m, blocked, end);
     paced.data += late;
     keep_larger(estimate, paced);
-    double lost = 0;
-    for (int chunk = 0; chunk < step.layout.chunks; ++chunk)
-      lost += lost_beside_messages(parts, step, costs, chunk * step.layout.pipeline + q).step;
+    const double lost = lost_in_step(parts, step, costs, q, lists == nullptr ? nullptr : &(*lists)[q]);
     StepTerms slowed = pace_of(costs, q, m, blocked, {end.last_data, end.last_data, end.optimizer});
     slowed.compute += lost;
     slowed.data += late;
@@ -554,13 +584,18 @@ StepEstimate StepEstimator::estimate(const Step& step) {
 }
 
 double StepEstimator::passes_bound(const Step& step) {
-  const double bound = estimate(step).bound_s;
+  double bound = estimate(step).bound_s;
   const int m = micro_batches_of(step);
   const ScheduleUse& use = parts_->use_of(step, m);
   if (!parts_->fills_all_stages(step.layout)) return bound;  // what an empty stage hands on waits for nothing
-  if (!use.is_plain && (!is_split(*parts_, step, m) || !all_on_one_machine(parts_->wiring(step.layout)))) return bound;
+  if (!use.is_plain && !has_passes_bound(*parts_, step, m)) return bound;
   const ActionLists lists = schedule_of(step).actions(schedule_shape(step));
   const StageCosts& costs = parts_->costs_of(step);
+  if (use.is_plain && step.layout.chunks > 1) {
+    StepEstimate sharper;
+    bound_time(*parts_, step, m, sharper, &lists);
+    bound = std::max(bound, parts_->fastest_gpu * sharper.bound_s);
+  }
   const Action& last = lists.front().back();
   const bool ends_with_weights = last.pass == Pass::weight_grad && last.stage == 0;
   const StepEndSeconds end =
@@ -600,6 +635,9 @@ class Replay {
     for (int stage = 0; stage < use_.placement.stages(); ++stage)
       lost_.push_back(use_.is_plain ? lost_beside_messages(parts, step, costs_, stage) : Lost{});
     slower_ = 1 / parts.fastest_gpu;
+    delayed_ = step.delay_weight_grads;
+    has_pairs_ = delayed_ || !use_.pairs.empty();
+    groups_.resize(static_cast<std::size_t>(step.layout.pipeline));
     host_.assign(static_cast<std::size_t>(step.layout.pipeline), never);
     for (int q = 0; q < step.layout.pipeline && use_.is_plain; ++q) {
       const Machine& machine = parts.cluster.groups[wires.machine_group[q]].machine;
@@ -631,7 +669,8 @@ class Replay {
       moved = false;
       for (std::size_t q = 0; q < lists.size(); ++q)
         for (; next[q] < lists[q].size() && may_start(lists[q][next[q]]); ++next[q], moved = true)
-          free[q] = perform(lists[q][next[q]], free[q]);
+          free[q] = has_pairs_ ? perform_together(lists[q][next[q]], free[q], groups_[q])
+                               : perform(lists[q][next[q]], free[q]);
     }
     return free.front();
   }
@@ -665,6 +704,28 @@ class Replay {
     return blocking_ ? std::max(end, sent) : end;
   }
 
+  // Of a pair, the first action does not free the rank: the second one begins where it did.
+  struct Group {
+    bool open = false;
+    double first = 0;  // when the first segment of the group may begin, at least
+    double ends = 0;   // the chains of its actions
+    Together together;
+  };
+  double perform_together(const Action& action, double free, Group& group) {
+    const std::size_t s = action.stage;
+    if (action.pass == Pass::weight_grad) return free + costs_.weight_s[s];
+    if (!std::exchange(group.open, action.with_next)) group = {action.with_next, never_ready, free, {}};
+    const bool forward = action.pass == Pass::forward;
+    const double early = forward ? 0 : costs_.early_s[s];
+    const double chain = Together::chain(costs_, action.stage, action.pass, delayed_);
+    const double end = std::max(free + early, ready(action)) - early + chain;
+    hand_on(action, forward, end);
+    group.together.add(costs_, action.stage, action.pass, delayed_);
+    group.first = std::min(group.first, ready(action) - early);
+    group.ends = std::max(group.ends, end);
+    return group.open ? free : std::max(group.ends, std::max(free, group.first) + group.together.seconds());
+  }
+
   // Returns when the next stage has it.
   double hand_on(const Action& action, bool forward, double now) {
     const int last = use_.placement.stages() - 1, to = action.stage + (forward ? 1 : -1);
@@ -693,6 +754,9 @@ class Replay {
   std::vector<double> to_next_, to_previous_;  // per rank: seconds of its messages
   std::vector<Lost> lost_;                     // per stage
   Action last_;                                // of rank 0
+  bool delayed_ = false, has_pairs_ = false;
+  static constexpr double never_ready = std::numeric_limits<double>::infinity();
+  std::vector<Group> groups_;  // per rank: of its last action
   static constexpr double never = -std::numeric_limits<double>::infinity();
   std::vector<double> gathered_;  // per stage: earliest end of its first forward
   std::vector<double> host_;  // per rank: when its host has issued all actions so far, without messages between ranks
@@ -806,7 +870,7 @@ Lost lost_beside_messages(Parts& parts, const Step& step, const StageCosts& cost
   const int q = stage % l.pipeline;
   const Wiring& wires = parts.wiring(l);
   const Machine& machine = parts.cluster.groups[wires.machine_group[q]].machine;
-  const bool tasks_between = step.worker_norms || uses_kfac(step) || (l.chunks > 1 && !joins_all_ranks(step));
+  const bool tasks_between = step.worker_norms || uses_kfac(step);
   if (!machine.trained || data_degree(l) == 1 || tasks_between) return {};
   const double longer = machine.constants.beside;
   const auto in_block = [&](double message_s, double products_s) {
@@ -815,18 +879,21 @@ Lost lost_beside_messages(Parts& parts, const Step& step, const StageCosts& cost
   const std::vector<BlockPrice>& prices = parts.prices_of(step, wires.machine_group[q]);
   const bool each_micro_batch = l.zero >= 2;
   if (each_micro_batch && dispatches_tokens(step)) return {};  // a block may wait for the one before's messages
-  double forward = 0, backward = 0;
+  double forward = 0, backward = 0, reductions = 0;
   for (const auto [run, count] : parts.split_of(l)[stage]) {
     const StageCosts::RunMessages& messages = costs.messages[wires.alike[q]][run];
+    reductions += count * messages.reduce(l);
     const bool gathers = l.zero >= 3 && prices[run].cuts == 0 && step.levers.recomputed.bits == 0;
     const double gather = gathers ? messages.gather : 0, products_s = prices[run].backward_s;
     forward += std::max(count - 1, 0) * in_block(gather, prices[run].forward_s);
     backward += std::max(count - 2, 0) *
                 in_block(gather + messages.reduce(l), gathers ? products_s - prices[run].again_s : products_s);
   }
-  if (each_micro_batch) return {forward, backward, 0, micro_batches_of(step) * (forward + backward)};
-  const double inside = step.overlap_grad_reduce ? backward : 0;  // else all begin after the last block
-  return {0, 0, inside, inside};
+  if (each_micro_batch) return {forward, backward, 0, micro_batches_of(step) * (forward + backward), 0};
+  if (!step.overlap_grad_reduce) return {};  // all begin after the last block
+  // A product may wait for tokens, and then nothing of what was sent before them is left.
+  const double unused = dispatches_tokens(step) ? 0 : reductions * longer / (1 + longer) - backward;
+  return {0, 0, backward, backward, unused};
 }
 
 double data_lane_seconds(Parts& parts, const Step& step, int q) {
@@ -846,10 +913,17 @@ double data_lane_seconds(Parts& parts, const Step& step, int q) {
   return lane * micro_batches_of(step) - 2 * largest;
 }
 
-// Lower bounds for schedules whose backward is cut in two, or whose stages are not s mod p (zb-*, dualpipe-v):
+// Lower bounds for schedules whose backward is cut in two, whose stages are not s mod p (zb-*, dualpipe-v), or which run
+// a forward and a backward as a pair:
 //
-//   busy     a rank's lane runs its forwards, input gradients and weight gradients one after the other; the collectives
-//            of a layer are a chain with its segments, and a weight gradient has none
+//   busy     a rank's lane runs its actions one after the other. The collectives of an action are a chain with its
+//            segments; a weight gradient has none. A pair takes as long as either chain, as the compute of both, and as
+//            both's collectives on any lane:
+//
+//              lane    │ F.attn │ B.mlp │ wait │ F.mlp │ B.attn │        ≥ out + back of F, and of B, on one lane
+//              experts          │  F out │ B back │  ...
+//
+//            With delayed weight gradients a backward is such a pair too, of its input and its weight gradients.
 //   passes   the longest path from rank 0's first task to the end of its list, after which rank 0 updates its stages
 // They require one kind of machine and the same links in the groups of all ranks; else only the compute is bounded.
 // Guarded by tests/schedules/estimate_test.cpp and tests/scenarios/search_test.cpp.
@@ -863,21 +937,53 @@ bool are_alike(const std::vector<LinkPath>& paths) {
 
 }  // namespace
 
-bool is_split(Parts& parts, const Step& step, int micro_batches) {
-  const Wiring& wires = parts.wiring(step.layout);
-  const ScheduleUse& use = parts.use_of(step, micro_batches);
-  return !use.is_plain && !use.has_pairs && parts.fills_all_stages(step.layout) && use.placement.copies == 1 &&
-         parts.base.slices == 1 && use.placement.rank.front() == 0 && are_alike(wires.tensor) &&
-         are_alike(wires.context) && are_alike(wires.expert) && are_alike(wires.expert_tensor);
+double Together::chain(const StageCosts& costs, int stage, Pass pass, bool delayed) {
+  if (pass == Pass::forward) return costs.forward_s[stage];
+  return costs.backward_s[stage] - (delayed || pass == Pass::input_grad ? costs.weight_s[stage] : 0);
 }
 
-double split_busy_seconds(Parts& parts, const Step& step, int micro_batches, int q) {
+void Together::add(const StageCosts& costs, int stage, Pass pass, bool delayed) {
+  const bool forward = pass == Pass::forward;
+  chain_ = std::max(chain_, chain(costs, stage, pass, delayed));
+  compute_ += forward ? costs.forward_compute_s[stage]
+                      : costs.backward_compute_s[stage] - (pass == Pass::input_grad ? costs.weight_s[stage] : 0);
+  lanes_.add(forward ? costs.forward_lanes[stage] : costs.backward_lanes[stage]);
+}
+
+bool is_uniform(Parts& parts, const Step& step) {
+  const Wiring& wires = parts.wiring(step.layout);
+  return parts.fills_all_stages(step.layout) && parts.base.slices == 1 && all_on_one_machine(wires) &&
+         are_alike(wires.tensor) && are_alike(wires.context) && are_alike(wires.expert) &&
+         are_alike(wires.expert_tensor);
+}
+
+bool has_passes_bound(Parts& parts, const Step& step, int micro_batches) {
+  const Placement& placement = parts.use_of(step, micro_batches).placement;
+  return is_uniform(parts, step) && placement.copies == 1 && placement.rank.front() == 0;
+}
+
+std::vector<double> busy_seconds(Parts& parts, const Step& step, int micro_batches) {
   const StageCosts& costs = parts.costs_of(step);
   const ScheduleUse& use = parts.use_of(step, micro_batches);
-  double busy = 0;
-  for (int stage = 0; stage < use.placement.stages(); ++stage)
-    if (use.placement.rank[stage] == q)
-      busy += use.forwards[stage] * (costs.forward_s[stage] + costs.backward_s[stage]);
+  const auto alone = [&](int part, Pass pass) {
+    Together action;
+    action.add(costs, part, pass, step.delay_weight_grads);
+    return action.seconds();
+  };
+  std::vector<double> busy(step.layout.pipeline, 0);
+  for (int stage = 0; stage < use.placement.stages(); ++stage) {
+    const int part = use.placement.part_of(stage);
+    busy[use.placement.rank[stage]] += use.forwards[stage] * (alone(part, Pass::forward) + alone(part, Pass::backward));
+  }
+  for (const auto& [of, count] : use.pairs) {
+    const int forward = use.placement.part_of(of.forward), backward = use.placement.part_of(of.backward);
+    const Pass pass = of.whole ? Pass::backward : Pass::input_grad;
+    Together pair;
+    pair.add(costs, forward, Pass::forward, false);
+    pair.add(costs, backward, pass, step.delay_weight_grads);
+    busy[use.placement.rank[of.forward]] +=
+        count * (pair.seconds() - alone(forward, Pass::forward) - alone(backward, pass));
+  }
   return busy;
 }
 

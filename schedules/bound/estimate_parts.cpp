@@ -38,14 +38,25 @@ std::vector<int> in_flight(std::vector<Action> list, int rank, const ScheduleSha
   return micro_batches;
 }
 
+std::map<ScheduleUse::Pair, int> pairs_in(const ActionLists& lists) {
+  std::map<ScheduleUse::Pair, int> pairs;
+  for (const auto& list : lists)
+    for (std::size_t i = 0; i + 1 < list.size(); ++i) {
+      if (!list[i].with_next) continue;
+      const bool forward_first = list[i].pass == Pass::forward;
+      const Action &forward = list[forward_first ? i : i + 1], &backward = list[forward_first ? i + 1 : i];
+      ++pairs[{forward.stage, backward.stage, backward.pass == Pass::backward}];
+    }
+  return pairs;
+}
+
 }  // namespace
 
 ScheduleUse schedule_use(const Schedule& schedule, const ScheduleShape& shape) {
   if (const auto reason = schedule.refuse(shape)) throw std::invalid_argument(reason->problem + "; " + reason->remedy);
   const ActionLists lists = schedule.actions(shape);
-  const bool pairs = has_pairs(lists);
-  ScheduleUse use{shape.slices == 1 && shape.copies == 1 && !pairs,
-                  pairs,
+  ScheduleUse use{shape.slices == 1 && shape.copies == 1 && !has_pairs(lists),
+                  pairs_in(lists),
                   {static_cast<std::size_t>(shape.pipeline), std::vector<int>(shape.chunks, 0)},
                   placement_of(lists, shape),
                   std::vector<int>(shape.stages(), 0)};
@@ -181,22 +192,38 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
       return sent_seconds(l, message(kind, collective, bytes), shards_of(l), wires.data[q]);
     };
     const double segment = overhead_of(cluster.groups[wires.machine_group[q]].machine);
-    const auto tokens_seconds = [&](const TokenMessages& of) {
+    const auto lanes_of = [&](const LayerMessages& in_tensor, const LayerMessages& in_context, const TokenMessages& of) {
+      return StageCosts::Lanes{seconds_over(tensor, in_tensor), seconds_over(context, in_context),
+                               seconds_over(wires.expert[q], of.out) + seconds_over(wires.expert[q], of.back),
+                               seconds_over(wires.expert_tensor[q], of.out_cut) +
+                                   seconds_over(wires.expert_tensor[q], of.back_cut)};
+    };
+    // What is left of the tokens' messages behind the shared experts.
+    const auto tokens_seconds = [&](const TokenMessages& of, const StageCosts::Lanes& lanes) {
+      const double messages = lanes.expert + lanes.expert_tensor;
+      if (of.shared_s <= 0 && of.gather.list.empty()) return messages;
       const double out = seconds_over(wires.expert[q], of.out) + seconds_over(wires.expert_tensor[q], of.out_cut);
       const double shared = of.shared_s > 0 ? of.shared_s + segment : 0;
-      return std::max(seconds_over(tensor, of.gather), out - shared) + seconds_over(wires.expert[q], of.back) +
-             seconds_over(wires.expert_tensor[q], of.back_cut);
+      return std::max(seconds_over(tensor, of.gather), out - shared) + (messages - out);
     };
     const std::vector<BlockPrice>& list = prices_of(step, wires.machine_group[q]);
     for (std::size_t run = 0; run < list.size(); ++run) {
       const BlockPrice& price = list[run];
       StageCosts::RunMessages& of = c.messages[q].emplace_back();
-      const double tokens = tokens_seconds(price.tokens_forward);
-      const double again = is_recomputed(step.recompute, base.model->runs[run].block) ? tokens : 0;
-      of.tensor_forward = seconds_over(tensor, price.tensor_forward) + tokens;
-      of.tensor_backward = seconds_over(tensor, price.tensor_backward) + tokens_seconds(price.tokens_backward) + again;
-      of.context_forward = seconds_over(context, price.context_forward);
-      of.context_backward = seconds_over(context, price.context_backward);
+      of.forward_lanes = lanes_of(price.tensor_forward, price.context_forward, price.tokens_forward);
+      of.backward_lanes = lanes_of(price.tensor_backward, price.context_backward, price.tokens_backward);
+      const double tokens = tokens_seconds(price.tokens_forward, of.forward_lanes);
+      const bool is_again = is_recomputed(step.recompute, base.model->runs[run].block);
+      const double again = is_again ? tokens : 0;
+      of.tensor_forward = of.forward_lanes.tensor + tokens;
+      of.tensor_backward =
+          of.backward_lanes.tensor + tokens_seconds(price.tokens_backward, of.backward_lanes) + again;
+      of.context_forward = of.forward_lanes.context;
+      of.context_backward = of.backward_lanes.context;
+      if (is_again) {  // those of layers are in the backward's already
+        of.backward_lanes.expert += of.forward_lanes.expert;
+        of.backward_lanes.expert_tensor += of.forward_lanes.expert_tensor;
+      }
       of.again = seconds_over(tensor, price.tensor_again) + seconds_over(context, price.context_again) + again;
       if (l.data * l.context == 1) continue;
       // Experts of ranks of their own: left out.
@@ -218,6 +245,7 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
     const bool has_blocks = !stages[s].empty();  // then at least one segment
     double forward = has_blocks ? overhead : 0, backward = forward, weight = 0, kept = 0;
     BlockElements held;
+    StageCosts::Lanes &forward_lanes = c.forward_lanes.emplace_back(), &backward_lanes = c.backward_lanes.emplace_back();
     double host_forward = 0, host_backward = 0;
     double tensor_forward = 0, tensor_backward = 0, context_forward = 0, context_backward = 0;
     for (const auto [run, count] : stages[s]) {
@@ -230,6 +258,8 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
       tensor_backward += count * messages.tensor_backward;
       context_forward += count * messages.context_forward;
       context_backward += count * messages.context_backward;
+      forward_lanes.add(messages.forward_lanes, count);
+      backward_lanes.add(messages.backward_lanes, count);
       host_forward += count * one.host_forward_s;
       host_backward += count * one.host_backward_s;
       kept += count * kept_bytes(one);
@@ -239,7 +269,8 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
     const int last = has_blocks ? stages[s].back().run : 0;
     c.early_s.push_back(has_blocks ? price[last].again_s + c.messages[wires.alike[q]][last].again : 0);
     c.compute_s[q] += forward + backward;
-    c.passes_s.push_back(forward + backward);
+    c.forward_compute_s.push_back(forward);
+    c.backward_compute_s.push_back(backward);
     c.tensor_s[q] += tensor_forward + tensor_backward;
     c.context_s[q] += context_forward + context_backward;
     c.forward_s.push_back(forward + tensor_forward + context_forward);

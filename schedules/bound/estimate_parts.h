@@ -6,6 +6,8 @@
 //   p·v stages ──► blocks of each run on each stage ────────────┘    (schedule, p, v, m) ──► ScheduleUse
 #pragma once
 
+#include <algorithm>
+#include <compare>
 #include <map>
 
 #include "models/model/parameters.h"
@@ -17,8 +19,13 @@ namespace slipway::schedules {
 struct ScheduleUse {
   // Whole backwards only; stage s on rank s mod p; each rank ends with a backward of its first stage.
   bool is_plain = false;
-  // Messages of a pair hide behind its compute, so only the compute is bounded (Action::with_next).
-  bool has_pairs = false;
+  // Actions that are one (Action::with_next), in one order: `count` of them in a step. `whole`: both gradients.
+  struct Pair {
+    int forward = 0, backward = 0;  // stages
+    bool whole = true;
+    auto operator<=>(const Pair&) const = default;
+  };
+  std::map<Pair, int> pairs;
   std::vector<std::vector<int>> in_flight;  // [rank][chunk] micro-batches at the fullest moment
   Placement placement;
   std::vector<int> forwards;  // per stage: actions of a step
@@ -42,7 +49,17 @@ struct StageCosts {
   std::vector<double> weight_s;         // per stage, part of backward_s: the weight gradients
   std::vector<double> kept_bytes;       // per stage, of one micro-batch
   std::vector<BlockElements> elements;  // per stage: parameters of a rank
-  std::vector<double> passes_s;         // per stage: compute of a forward and its backward
+  std::vector<double> forward_compute_s, backward_compute_s;  // per stage, without collectives
+  // Seconds of one action's collectives on each lane.
+  struct Lanes {
+    double tensor = 0, context = 0, expert = 0, expert_tensor = 0;
+    double largest() const { return std::max({tensor, context, expert, expert_tensor}); }
+    void add(const Lanes& other, double times = 1) {
+      tensor += times * other.tensor, context += times * other.context;
+      expert += times * other.expert, expert_tensor += times * other.expert_tensor;
+    }
+  };
+  std::vector<Lanes> forward_lanes, backward_lanes;  // per stage
   // Per pipeline rank: of one micro-batch through all its stages.
   std::vector<double> compute_s, tensor_s, context_s;
   // Seconds per pipeline rank that is the first of its like (Wiring::alike), and per block run: collectives within one
@@ -50,6 +67,7 @@ struct StageCosts {
   struct RunMessages {
     double tensor_forward = 0, tensor_backward = 0, context_forward = 0, context_backward = 0, again = 0;
     double all_reduce = 0, reduce_scatter = 0, gather = 0;
+    Lanes forward_lanes, backward_lanes;
     double reduce(const Layout& layout) const { return layout.zero >= 1 ? reduce_scatter : all_reduce; }
   };
   std::vector<std::vector<RunMessages>> messages;
@@ -107,13 +125,30 @@ struct StepEndSeconds {
   double data = 0, last_data = 0, optimizer = 0;
 };
 StepEndSeconds step_end(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, int q);
-// The same on rank 0 of a schedule that is_split. `reduces`: its list ends with the weight gradient of stage 0.
+// The same on rank 0 of a schedule that is not plain but has_passes_bound. `reduces`: its list ends with the weight gradient of stage 0.
 StepEndSeconds split_end(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, const ScheduleUse& use,
                          int q, bool reduces);
-// is_split: the bounds for split backwards apply. split_busy_seconds: a rank's busy time, then.
-bool is_split(StepEstimator::Parts& parts, const Step& step, int micro_batches);
-double split_busy_seconds(StepEstimator::Parts& parts, const Step& step, int micro_batches, int q);
-// For a schedule that is plain or is_split: seconds of the path through all actions up to the end of rank 0's list.
+// True where a stage costs the same on every rank, so that schedules which are not plain have bounds of their own, with
+// collectives.
+bool is_uniform(StepEstimator::Parts& parts, const Step& step);
+// Then: seconds per pipeline rank in which its lane runs the actions of a step, or waits for their collectives.
+std::vector<double> busy_seconds(StepEstimator::Parts& parts, const Step& step, int micro_batches);
+// Actions that a rank runs together: a pair, and an input gradient with its delayed weight gradients (pairs.h).
+class Together {
+ public:
+  // Seconds of an action's segments and the collectives between them. `delayed`: those of weight gradients are apart.
+  static double chain(const StageCosts& costs, int stage, Pass pass, bool delayed);
+  void add(const StageCosts& costs, int stage, Pass pass, bool delayed);
+  // From their first segment to the end of their last one, at least.
+  double seconds() const { return std::max({chain_, compute_, lanes_.largest()}); }
+
+ private:
+  double chain_ = 0, compute_ = 0;
+  StageCosts::Lanes lanes_;
+};
+// True if passes_seconds holds.
+bool has_passes_bound(StepEstimator::Parts& parts, const Step& step, int micro_batches);
+// For a schedule that is plain or has_passes_bound: seconds of the path through all actions up to the end of rank 0's list.
 double passes_seconds(StepEstimator::Parts& parts, const Step& step, int micro_batches, const ActionLists& lists,
                       double lead);
 // (3): seconds of the data group's lane of pipeline rank q under ZeRO 2 and 3; else 0.
@@ -122,8 +157,9 @@ double data_lane_seconds(StepEstimator::Parts& parts, const Step& step, int q);
 double own_norm_seconds(const StepEstimator::Parts& parts, const Machine& machine, double elements);
 // Least seconds that the products of a stage lose beside messages of their data group (StepConstants::beside): in one
 // forward and one backward, in the last micro-batch's backward besides, and in a step. Only for plain schedules.
+// `unused`: what more they would lose if the rest of the reductions, too, ran beside products of later actions.
 struct Lost {
-  double forward = 0, backward = 0, last_backward = 0, step = 0;
+  double forward = 0, backward = 0, last_backward = 0, step = 0, unused = 0;
 };
 Lost lost_beside_messages(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, int stage);
 // A message, and its seconds as the trainer sends it.
