@@ -260,8 +260,7 @@ void bound_busy(Parts& parts, const Step& step, int m, StepEstimate& estimate) {
   for (int q = 0; q < step.layout.pipeline; ++q) {
     StepTerms terms{.compute = compute[q]};
     (step.layout.tensor > 1 || step.layout.context == 1 ? terms.tensor : terms.context) = busy[q] - compute[q];
-    if (uniform && use.placement.copies == 1)
-      terms.optimizer = split_end(parts, step, costs, use, q, false).optimizer;
+    if (uniform && use.placement.copies == 1) terms.optimizer = split_end(parts, step, costs, use, q, false).optimizer;
     keep_larger(estimate, terms);
   }
 }
@@ -405,28 +404,26 @@ double blocked_seconds(const StageCosts& costs, const Wiring& wires, const Step&
 
 // What products of rank q lose in a step beside messages of their data group. With the rank's actions, more of it is
 // certain: what is left of a stage's reductions when its last backward ends runs beside the actions that follow.
-double lost_in_step(Parts& parts, const Step& step, const StageCosts& costs, int q, const std::vector<Action>* list) {
+double lost_in_step(Parts& parts, const Step& step, const StageCosts& costs, const std::vector<Lost>& stages, int q,
+                    const std::vector<Action>* list) {
   const Layout& l = step.layout;
-  double lost = 0, left = 0;
-  std::vector<Lost> stages;
+  double lost = 0, unused = 0;
   for (int stage = q; stage < l.pipeline * l.chunks; stage += l.pipeline) {
-    stages.push_back(lost_beside_messages(parts, step, costs, stage));
-    lost += stages.back().step;
-    left += stages.back().unused;
+    lost += stages[stage].step;
+    unused += stages[stage].unused;
   }
-  if (list == nullptr || left == 0) return lost;
-  std::vector<int> backwards(stages.size(), micro_batches_of(step));
+  if (list == nullptr || unused == 0) return lost;
+  std::vector<int> backwards(static_cast<std::size_t>(l.chunks), micro_batches_of(step));
   const double longer = machine_of(parts, l, q).constants.beside;
-  left = 0;
+  double left = 0;
   for (const Action& action : *list) {
-    const auto chunk = static_cast<std::size_t>(action.stage / l.pipeline);
-    const bool forward = action.pass == Pass::forward, is_last = !forward && --backwards[chunk] == 0;
-    const double most =
-        longer * (forward ? costs.forward_compute_s : costs.backward_compute_s)[action.stage] -
-        (is_last ? stages[chunk].last_backward : 0);
-    const double used = std::min(left, std::max(0.0, most));
+    const Lost& own = stages[action.stage];
+    const bool forward = action.pass == Pass::forward,
+               is_last = !forward && --backwards[action.stage / l.pipeline] == 0;
+    const double products_s = (forward ? costs.forward_compute_s : costs.backward_compute_s)[action.stage];
+    const double used = std::clamp(longer * products_s - (is_last ? own.last_backward : 0), 0.0, left);
     lost += used;
-    left += (is_last ? stages[chunk].unused : 0) - used;
+    left += (is_last ? own.unused : 0) - used;
   }
   return lost;
 }
@@ -438,6 +435,7 @@ void bound_time(Parts& parts, const Step& step, int m, StepEstimate& estimate, c
   if (!parts.use_of(step, m).is_plain || !parts.fills_all_stages(step.layout))
     return bound_busy(parts, step, m, estimate);
   bound_shared_gpus(parts, step, m, estimate);
+  const std::vector<Lost> beside = lost_beside_messages(parts, step, costs);
   double fill = 0;  // other stages before and after rank q, sends included
   StepEndSeconds first_end;
   double first_late = 0;
@@ -450,7 +448,7 @@ void bound_time(Parts& parts, const Step& step, int m, StepEstimate& estimate, c
     StepTerms paced = pace_of(costs, q, m, blocked, end);
     paced.data += late;
     keep_larger(estimate, paced);
-    const double lost = lost_in_step(parts, step, costs, q, lists == nullptr ? nullptr : &(*lists)[q]);
+    const double lost = lost_in_step(parts, step, costs, beside, q, lists == nullptr ? nullptr : &(*lists)[q]);
     StepTerms slowed = pace_of(costs, q, m, blocked, {end.last_data, end.last_data, end.optimizer});
     slowed.compute += lost;
     slowed.data += late;
@@ -469,8 +467,8 @@ void bound_time(Parts& parts, const Step& step, int m, StepEstimate& estimate, c
       keep_larger(estimate, busy);
     }
     if (q + 1 == step.layout.pipeline) break;
-    const Lost beside = lost_beside_messages(parts, step, costs, q);
-    fill += beside.forward + (q > 0 ? beside.backward : 0);  // the tail begins within the last backward of stage 0
+    // The tail begins within the last backward of stage 0.
+    fill += beside[q].forward + (q > 0 ? beside[q].backward + beside[q].last_backward : 0);
     fill += costs.forward_s[q] + costs.backward_s[q] - costs.early_s[q] +
             sent_seconds(step.layout, costs.send, 2, wires.to_next[q]) +
             sent_seconds(step.layout, costs.send, 2, wires.to_previous[q + 1]);
@@ -632,8 +630,8 @@ class Replay {
     const auto seconds = [&](const LinkPath& path) { return sent_seconds(step.layout, costs_.send, 2, path); };
     for (const LinkPath& path : wires.to_next) to_next_.push_back(seconds(path));
     for (const LinkPath& path : wires.to_previous) to_previous_.push_back(seconds(path));
-    for (int stage = 0; stage < use_.placement.stages(); ++stage)
-      lost_.push_back(use_.is_plain ? lost_beside_messages(parts, step, costs_, stage) : Lost{});
+    lost_ = use_.is_plain ? lost_beside_messages(parts, step, costs_)
+                          : std::vector<Lost>(static_cast<std::size_t>(use_.placement.stages()));
     slower_ = 1 / parts.fastest_gpu;
     delayed_ = step.delay_weight_grads;
     has_pairs_ = delayed_ || !use_.pairs.empty();
@@ -865,35 +863,44 @@ StepEndSeconds step_end(Parts& parts, const Step& step, const StageCosts& costs,
 // each_loss_beside (durations.h) says: in a block with messages m and products p at least min(m x/(1 + x), p x). Left out
 // are those at the ends of a run of like blocks, beside which something else may run: in a forward the last block, in a
 // backward two (they may have one segment).
-Lost lost_beside_messages(Parts& parts, const Step& step, const StageCosts& costs, int stage) {
+std::vector<Lost> lost_beside_messages(Parts& parts, const Step& step, const StageCosts& costs) {
   const Layout& l = step.layout;
-  const int q = stage % l.pipeline;
+  const auto& stages = parts.split_of(l);
+  std::vector<Lost> lost(stages.size());
+  const bool tasks_between = step.worker_norms || uses_kfac(step), each_micro_batch = l.zero >= 2;
+  if (data_degree(l) == 1 || tasks_between) return lost;
+  // A block may wait for the messages of the one before; or there are none before the last block's.
+  if (each_micro_batch ? dispatches_tokens(step) : !step.overlap_grad_reduce) return lost;
   const Wiring& wires = parts.wiring(l);
-  const Machine& machine = parts.cluster.groups[wires.machine_group[q]].machine;
-  const bool tasks_between = step.worker_norms || uses_kfac(step);
-  if (!machine.trained || data_degree(l) == 1 || tasks_between) return {};
-  const double longer = machine.constants.beside;
-  const auto in_block = [&](double message_s, double products_s) {
-    return std::min(message_s * longer / (1 + longer), products_s * longer);
-  };
-  const std::vector<BlockPrice>& prices = parts.prices_of(step, wires.machine_group[q]);
-  const bool each_micro_batch = l.zero >= 2;
-  if (each_micro_batch && dispatches_tokens(step)) return {};  // a block may wait for the one before's messages
-  double forward = 0, backward = 0, reductions = 0;
-  for (const auto [run, count] : parts.split_of(l)[stage]) {
-    const StageCosts::RunMessages& messages = costs.messages[wires.alike[q]][run];
-    reductions += count * messages.reduce(l);
-    const bool gathers = l.zero >= 3 && prices[run].cuts == 0 && step.levers.recomputed.bits == 0;
-    const double gather = gathers ? messages.gather : 0, products_s = prices[run].backward_s;
-    forward += std::max(count - 1, 0) * in_block(gather, prices[run].forward_s);
-    backward += std::max(count - 2, 0) *
-                in_block(gather + messages.reduce(l), gathers ? products_s - prices[run].again_s : products_s);
+  const double steps = micro_batches_of(step);
+  const bool is_gathered = l.zero >= 3 && step.levers.recomputed.bits == 0;
+  int group = -1;
+  const std::vector<BlockPrice>* prices = nullptr;
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    const int q = static_cast<int>(stage) % l.pipeline;
+    const Machine& machine = parts.cluster.groups[wires.machine_group[q]].machine;
+    if (!machine.trained) continue;
+    if (std::exchange(group, wires.machine_group[q]) != wires.machine_group[q]) prices = &parts.prices_of(step, group);
+    const double longer = machine.constants.beside, share = longer / (1 + longer);
+    double forward = 0, backward = 0, reductions = 0;
+    for (const auto [run, count] : stages[stage]) {
+      const BlockPrice& price = (*prices)[run];
+      const StageCosts::RunMessages& messages = costs.messages[wires.alike[q]][run];
+      const double reduce = messages.reduce(l);
+      reductions += count * reduce;
+      if (count == 1) continue;
+      const bool gathers = is_gathered && price.cuts == 0;
+      const double gather = gathers ? messages.gather : 0;
+      forward += (count - 1) * std::min(gather * share, price.forward_s * longer);
+      const double products_s = gathers ? price.backward_s - price.again_s : price.backward_s;
+      backward += (count - 2) * std::min((gather + reduce) * share, products_s * longer);
+    }
+    if (each_micro_batch)
+      lost[stage] = {forward, backward, 0, steps * (forward + backward), 0};
+    else  // a product may wait for tokens, and then nothing of what was sent before them is left
+      lost[stage] = {0, 0, backward, backward, dispatches_tokens(step) ? 0 : reductions * share - backward};
   }
-  if (each_micro_batch) return {forward, backward, 0, micro_batches_of(step) * (forward + backward), 0};
-  if (!step.overlap_grad_reduce) return {};  // all begin after the last block
-  // A product may wait for tokens, and then nothing of what was sent before them is left.
-  const double unused = dispatches_tokens(step) ? 0 : reductions * longer / (1 + longer) - backward;
-  return {0, 0, backward, backward, unused};
+  return lost;
 }
 
 double data_lane_seconds(Parts& parts, const Step& step, int q) {

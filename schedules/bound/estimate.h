@@ -117,12 +117,14 @@ LinkPath world_path(const Cluster& cluster, int ranks);
 //     clipped, all ranks wait for the norm and any q counts; else only the rank of stage 0, whose next step begins with
 //     its own optimizer.
 // (1) and the tails hold for whole backwards whose ranks end with a backward of their first stage. Stage s must be on
-// rank s mod p, with one copy of the model, whole sequences and no pairs. The action lists are checked for this. Split
-// backwards and stages in a V have bounds of their own (split_busy_seconds). For slices, pairs, empty stages and copies
-// of the model the bound is only Σ compute of a rank, and memory only its weights; both on clusters of one machine.
+// rank s mod p, with one copy of the model, whole sequences and no pairs. The action lists are checked for this. Pairs,
+// split backwards, stages in a V and copies of the model have bounds of their own on clusters of one machine
+// (busy_seconds). For slices and empty stages the bound is only Σ compute of a rank. Memory is only the weights in all of
+// these.
 //
 // passes_bound makes (1) sharper at the price of a walk through the schedule's actions: the longest path from rank 0's
-// first forward to its last backward in the graph of actions and messages, as a list replay.
+// first forward to its last backward in the graph of actions and messages, as a list replay; and it counts more of what
+// products lose beside reductions where ranks have several stages.
 //
 // Memory: weights, gradients and optimizer as the lowering counts them, and what the micro-batches in flight at the
 // fullest moment of the schedule keep. Work space and messages are left out, so it is never more than the timeline's

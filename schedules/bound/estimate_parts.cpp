@@ -192,11 +192,12 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
       return sent_seconds(l, message(kind, collective, bytes), shards_of(l), wires.data[q]);
     };
     const double segment = overhead_of(cluster.groups[wires.machine_group[q]].machine);
-    const auto lanes_of = [&](const LayerMessages& in_tensor, const LayerMessages& in_context, const TokenMessages& of) {
-      return StageCosts::Lanes{seconds_over(tensor, in_tensor), seconds_over(context, in_context),
-                               seconds_over(wires.expert[q], of.out) + seconds_over(wires.expert[q], of.back),
-                               seconds_over(wires.expert_tensor[q], of.out_cut) +
-                                   seconds_over(wires.expert_tensor[q], of.back_cut)};
+    const auto lanes_of = [&](const LayerMessages& in_tensor, const LayerMessages& in_context,
+                              const TokenMessages& of) {
+      return StageCosts::Lanes{
+          seconds_over(tensor, in_tensor), seconds_over(context, in_context),
+          seconds_over(wires.expert[q], of.out) + seconds_over(wires.expert[q], of.back),
+          seconds_over(wires.expert_tensor[q], of.out_cut) + seconds_over(wires.expert_tensor[q], of.back_cut)};
     };
     // What is left of the tokens' messages behind the shared experts.
     const auto tokens_seconds = [&](const TokenMessages& of, const StageCosts::Lanes& lanes) {
@@ -216,8 +217,7 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
       const bool is_again = is_recomputed(step.recompute, base.model->runs[run].block);
       const double again = is_again ? tokens : 0;
       of.tensor_forward = of.forward_lanes.tensor + tokens;
-      of.tensor_backward =
-          of.backward_lanes.tensor + tokens_seconds(price.tokens_backward, of.backward_lanes) + again;
+      of.tensor_backward = of.backward_lanes.tensor + tokens_seconds(price.tokens_backward, of.backward_lanes) + again;
       of.context_forward = of.forward_lanes.context;
       of.context_backward = of.backward_lanes.context;
       if (is_again) {  // those of layers are in the backward's already
@@ -245,7 +245,8 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
     const bool has_blocks = !stages[s].empty();  // then at least one segment
     double forward = has_blocks ? overhead : 0, backward = forward, weight = 0, kept = 0;
     BlockElements held;
-    StageCosts::Lanes &forward_lanes = c.forward_lanes.emplace_back(), &backward_lanes = c.backward_lanes.emplace_back();
+    StageCosts::Lanes &forward_lanes = c.forward_lanes.emplace_back(),
+                      &backward_lanes = c.backward_lanes.emplace_back();
     double host_forward = 0, host_backward = 0;
     double tensor_forward = 0, tensor_backward = 0, context_forward = 0, context_backward = 0;
     for (const auto [run, count] : stages[s]) {

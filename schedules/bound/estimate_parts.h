@@ -46,9 +46,9 @@ struct StageCosts {
   // Per stage, part of backward_s: recomputation of the last block needs no gradient, so it may run before the next
   // stage's gradient arrives.
   std::vector<double> early_s;
-  std::vector<double> weight_s;         // per stage, part of backward_s: the weight gradients
-  std::vector<double> kept_bytes;       // per stage, of one micro-batch
-  std::vector<BlockElements> elements;  // per stage: parameters of a rank
+  std::vector<double> weight_s;                               // per stage, part of backward_s: the weight gradients
+  std::vector<double> kept_bytes;                             // per stage, of one micro-batch
+  std::vector<BlockElements> elements;                        // per stage: parameters of a rank
   std::vector<double> forward_compute_s, backward_compute_s;  // per stage, without collectives
   // Seconds of one action's collectives on each lane.
   struct Lanes {
@@ -155,13 +155,13 @@ double passes_seconds(StepEstimator::Parts& parts, const Step& step, int micro_b
 double data_lane_seconds(StepEstimator::Parts& parts, const Step& step, int q);
 // Seconds of a rank's own part of the gradient norm, over `elements` of its shards.
 double own_norm_seconds(const StepEstimator::Parts& parts, const Machine& machine, double elements);
-// Least seconds that the products of a stage lose beside messages of their data group (StepConstants::beside): in one
+// Least seconds that the products of each stage lose beside messages of their data group (StepConstants::beside): in one
 // forward and one backward, in the last micro-batch's backward besides, and in a step. Only for plain schedules.
 // `unused`: what more they would lose if the rest of the reductions, too, ran beside products of later actions.
 struct Lost {
   double forward = 0, backward = 0, last_backward = 0, step = 0, unused = 0;
 };
-Lost lost_beside_messages(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, int stage);
+std::vector<Lost> lost_beside_messages(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs);
 // A message, and its seconds as the trainer sends it.
 Work message(WorkKind kind, Collective collective, double bytes);
 double sent_seconds(const Layout& layout, const Work& work, int members, const LinkPath& path);

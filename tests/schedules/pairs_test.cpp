@@ -57,6 +57,19 @@ std::vector<std::string> compute_labels(const TaskGraph& graph, int rank) {
   return labels;
 }
 
+// Two nodes whose network has this share of its bandwidth.
+Cluster with_network(double share) {
+  Cluster cluster = two_nodes();
+  cluster.fabrics.back().bandwidth *= share;
+  return cluster;
+}
+
+double simulated_step_s(const Step& step, const Cluster& cluster) {
+  TaskGraph graph = lower(step);
+  const Durations durations = order_and_price(graph, cluster);
+  return step_time_of(graph, simulate(graph, cluster, durations, {}).timeline);
+}
+
 TEST(Pairs, AlternateTheSegmentsOfTheForwardAndTheBackward) {
   const TaskGraph graph = lowered(with_experts("1f1b-merged", 1, 1, 2, 4));
   std::string passes;  // of the second pair
@@ -167,12 +180,46 @@ TEST(Pairs, WithDelayedWeightGradientsHideMoreOfTheirMessages) {
   const auto step_s = [&](bool delayed) {
     Step step = with_experts("1f1b-merged", 1, 1, 8, 8);
     step.delay_weight_grads = delayed;
-    TaskGraph graph = lower(step);
-    const Durations durations = order_and_price(graph, cluster);
-    EXPECT_TRUE(check_graph(graph).empty());
-    return step_time_of(graph, simulate(graph, cluster, durations, {}).timeline);
+    EXPECT_TRUE(check_graph(lowered(step)).empty());
+    return simulated_step_s(step, cluster);
   };
   EXPECT_LT(step_s(true), step_s(false));
+}
+
+TEST(Pairs, HaveALowerBoundWhateverTheNetwork) {
+  int compared = 0;
+  for (const char* schedule : {"1f1b-merged", "dualpipe-v", "dualpipe"})
+    for (const auto& [pipeline, data] : {std::pair{1, 8}, {2, 4}, {4, 2}})
+      for (const int chunks : {1, 2})
+        for (const bool delayed : {false, true})
+          for (const double network : {10.0, 1.0, 0.1, 0.01})
+            for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+              Step step = with_experts(schedule, pipeline, chunks, data, 8);
+              step.delay_weight_grads = delayed, step.recompute = recompute;
+              if (!legal(step)) continue;
+              const Cluster cluster = with_network(network);
+              const double bound_s = StepEstimator(step, cluster).passes_bound(step);
+              EXPECT_LE(bound_s, simulated_step_s(step, cluster) * (1 + 1e-6))
+                  << schedule << " pipeline " << pipeline << " chunks " << chunks << " delayed " << delayed
+                  << " network " << network << " recompute " << static_cast<int>(recompute);
+              ++compared;
+            }
+  EXPECT_GT(compared, 60);
+}
+
+// The tokens of a pair's forward and of its backward travel on one lane, so no order hides one behind the other.
+TEST(Pairs, AreBoundedByAllTheirAllToAllsWhereTheNetworkIsSlow) {
+  const Cluster cluster = with_network(0.01);
+  const Step step = with_experts("1f1b-merged", 1, 1, 8, 8);
+  TaskGraph graph = lower(step);
+  const Durations durations = order_and_price(graph, cluster);
+  double messages_s = 0;  // of rank 0, per step
+  for (TaskId task = 0; task < graph.tasks.size(); ++task)
+    if (graph.tasks[task].communicator != none && graph.communicator(graph.tasks[task]).axis == Axis::expert &&
+        members_of(graph, task).front() == 0 && graph.tasks[task].step == 0)
+      messages_s += durations[task];
+  const double bound_s = StepEstimator(step, cluster).passes_bound(step);
+  EXPECT_GT(bound_s, 0.95 * messages_s);
 }
 
 TEST(Pairs, AreWhatWeightGradientsAreDelayedIn) {
