@@ -125,6 +125,7 @@ Merged merged_of(const Cluster& hardware, std::span<const Job> jobs, CollectiveF
 
 std::vector<Timeline> simulate_together(const Cluster& hardware, std::span<const Job> jobs,
                                         const SimulationOptions& options) {
+  if (!hardware.gpu_of_rank.empty()) throw std::invalid_argument("the jobs' common hardware has places of its own");
   Merged merged = merged_of(hardware, jobs, options.collectives);
   merged.forms.host = &merged.host;
   SimulationOptions once = options;

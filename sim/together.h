@@ -21,8 +21,8 @@ struct Job {
   int steps = 3;
 };
 
-// Returns one timeline per job, equal to simulate's for its steps. options.steps is not read. Throws as simulate does,
-// and std::invalid_argument for a GPU with two ranks.
+// Returns one timeline per job, equal to simulate's for its steps. options.steps is not read. `hardware`: its ranks are
+// its GPUs, so it has no gpu_of_rank. Throws as simulate does, and std::invalid_argument for a GPU with two ranks.
 std::vector<Timeline> simulate_together(const Cluster& hardware, std::span<const Job> jobs,
                                         const SimulationOptions& options);
 

@@ -54,9 +54,11 @@ int rounded_log2(int number) {
   return log;
 }
 
-// Bandwidth at which all of a node's ports send together.
-double node_bandwidth(const Span& span) {
-  return span.nodes > 1 ? span.rails * span.between.bandwidth : std::numeric_limits<double>::infinity();
+// Bandwidth at which all of a node's ports send together, in `messages` of the same size of which none is faster than
+// `cap`.
+double node_bandwidth(const Span& span, double messages, double cap) {
+  return span.nodes > 1 ? std::min(span.rails * span.between.bandwidth, messages * cap)
+                        : std::numeric_limits<double>::infinity();
 }
 double bandwidth_inside(const Span& span) {
   return span.per_node > 1 ? span.inside.bandwidth : std::numeric_limits<double>::infinity();
@@ -65,21 +67,24 @@ double bandwidth_inside(const Span& span) {
 Links multi_ring(const Span& span) {
   const double n = span.members(), nodes = span.nodes;
   return {((n - nodes) * span.inside.latency + (nodes - 1) * span.between.latency) / (n - 1),
-          std::min(bandwidth_inside(span), node_bandwidth(span))};
+          std::min(bandwidth_inside(span), node_bandwidth(span, span.per_node, span.next_cap))};
 }
 
 Links tree(const Span& span) {
   const double n = span.members(), g = span.per_node;
   const double latency = 2 * ((g - 1) * span.inside.latency + rounded_log2(span.nodes) * span.between.latency);
+  const double bytes = tree_bytes_of_a_node(span.nodes),
+               messages = 2 * g * bytes;  // half of a member's part on each tree
   const double slowest = std::min(g > 1 ? g / (g - 1) * bandwidth_inside(span) : bandwidth_inside(span),
-                                  2 / tree_bytes_of_a_node(span.nodes) * node_bandwidth(span));
+                                  2 / bytes * node_bandwidth(span, messages, span.tree_cap));
   return {latency / (2 * (n - 1)), (n - 1) / n * tree_efficiency * slowest};
 }
 
 Links hierarchical(const Span& span) {
   const double n = span.members(), g = span.per_node, nodes = span.nodes;
   const double latency = (g - 1) * span.inside.latency + (nodes - 1) * span.between.latency;
-  const double seconds_per_byte = (g - 1) / g / bandwidth_inside(span) + (nodes - 1) / nodes / node_bandwidth(span);
+  const double seconds_per_byte =
+      (g - 1) / g / bandwidth_inside(span) + (nodes - 1) / nodes / node_bandwidth(span, g, span.next_cap);
   return {latency / (n - 1), (n - 1) / n / seconds_per_byte};
 }
 
@@ -103,7 +108,8 @@ Links pairwise_as_ring(const Span& span, double inside, double between) {
   const double n = span.members(), g = span.per_node;
   const double latency = (g - 1) * span.inside.latency + (n - g) * span.between.latency;
   const double seconds_per_byte =
-      std::max(inside * (g - 1) / n / bandwidth_inside(span), between * g * (n - g) / n / node_bandwidth(span));
+      std::max(inside * (g - 1) / n / bandwidth_inside(span),
+               between * g * (n - g) / n / node_bandwidth(span, g * (n - g), span.pair_cap));
   return {latency / (n - 1), (n - 1) / n / seconds_per_byte};
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "models/model/names.h"
@@ -87,6 +88,8 @@ struct Span {
   int nodes = 1, per_node = 1;
   int rails = 1;          // ports to the other nodes that a node's members have
   Links inside, between;  // of the slowest neighbours inside a node; of equal members of neighbouring nodes
+  // Most bytes/s of one message between weak pairs of nodes: of those to the next node, those along the trees, and all.
+  double next_cap = std::numeric_limits<double>::infinity(), tree_cap = next_cap, pair_cap = next_cap;
   int members() const { return nodes * per_node; }
   bool operator==(const Span&) const = default;
 };

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "models/machine/collectives.h"
 #include "models/machine/gloo.h"
@@ -15,8 +16,15 @@
 namespace slipway::schedules {
 namespace {
 
-// Links from rank a to rank b.
-Links way_between(const Cluster& cluster, int a, int b) {
+constexpr double unbounded = std::numeric_limits<double>::infinity();
+
+// Links from rank a to rank b, and the most bytes/s of one message, where their nodes are a weak pair. Other messages on
+// the same ports have what it leaves.
+struct WayBetween : Links {
+  double cap = unbounded;
+  Links of_one() const { return {latency, std::min(bandwidth, cap)}; }
+};
+WayBetween way_between(const Cluster& cluster, int a, int b) {
   thread_local Route route;
   const int index = fabric_between(cluster, a, b);
   const Fabric& fabric = cluster.fabrics[index];
@@ -27,9 +35,10 @@ Links way_between(const Cluster& cluster, int a, int b) {
                                 " has no bandwidth; give it one, or let `slipway calibrate` measure it");
   }
   if (fabric.topology == nullptr && cluster.degradation.ports.empty() && cluster.weak_pairs.empty())
-    return {fabric.latency, fabric.bandwidth};
+    return {{fabric.latency, fabric.bandwidth}};
   find_route(cluster, index, a, b, route);
-  return {route.latency, narrowest(route)};
+  const double cap = std::exchange(route.cap, unbounded);
+  return {{route.latency, narrowest(route)}, cap};
 }
 
 void take_slower(Links& slowest, const Links& links) {
@@ -37,13 +46,26 @@ void take_slower(Links& slowest, const Links& links) {
   slowest.bandwidth = std::min(slowest.bandwidth, links.bandwidth);
 }
 
-constexpr double unbounded = std::numeric_limits<double>::infinity();
+// Least of the caps between any two of the ranks.
+double least_cap(const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
+  if (cluster.weak_pairs.empty()) return unbounded;
+  std::map<int, std::int32_t> of_node;
+  for (const std::int32_t rank : ranks) of_node.emplace(place_of(cluster, rank).node, rank);
+  double cap = unbounded;
+  for (const WeakPair& pair : cluster.weak_pairs) {
+    const auto a = of_node.find(pair.node_a), b = of_node.find(pair.node_b);
+    if (a != of_node.end() && b != of_node.end()) cap = std::min(cap, way_between(cluster, a->second, b->second).cap);
+  }
+  return cap;
+}
 
 LinkPath ring_path(const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
-  Links slowest{0, unbounded};
+  Links slowest{0, unbounded}, ports = slowest;
   LinkPath path;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    take_slower(slowest, way_between(cluster, ranks[i], ranks[(i + 1) % ranks.size()]));
+    const WayBetween way = way_between(cluster, ranks[i], ranks[(i + 1) % ranks.size()]);
+    take_slower(slowest, way.of_one());
+    take_slower(ports, way);
     const Machine& machine = cluster.groups[place_of(cluster, ranks[i]).group].machine;
     if (machine.reduce_bandwidth > 0 &&
         (path.reduce_bandwidth == 0 || machine.reduce_bandwidth < path.reduce_bandwidth)) {
@@ -53,6 +75,8 @@ LinkPath ring_path(const Cluster& cluster, const std::vector<std::int32_t>& rank
   path.latency = slowest.latency;
   path.bandwidth = slowest.bandwidth;
   path.neighbours = slowest;
+  if (const double cap = least_cap(cluster, ranks); cap < unbounded)  // an all-to-all has a message for each mate
+    path.pairs = {ports.latency, std::min(ports.bandwidth, static_cast<double>(ranks.size() - 1) * cap)};
   return path;
 }
 
@@ -66,6 +90,22 @@ void take_algorithm(LinkPath& path, Algorithm wanted, const Span& span) {
   const Links links = as_ring(path.algorithm, span);
   path.latency = links.latency;
   path.bandwidth = links.bandwidth;
+}
+
+// Of the messages between nodes: those to the next node, those along the trees, and those of all pairs.
+void take_caps(Span& span, const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
+  const auto cap_of = [&](int from, int to) {
+    return way_between(cluster, ranks[static_cast<std::size_t>(from * span.per_node)],
+                       ranks[static_cast<std::size_t>(to * span.per_node)])
+        .cap;
+  };
+  for (int node = 0; node < span.nodes; ++node)
+    span.next_cap = std::min(span.next_cap, cap_of(node, (node + 1) % span.nodes));
+  for (const std::vector<int>& parent : double_binary_tree(span.nodes).parent)
+    for (int node = 0; node < span.nodes; ++node)
+      if (const auto above = parent[static_cast<std::size_t>(node)]; above >= 0)
+        span.tree_cap = std::min(span.tree_cap, cap_of(node, above));
+  span.pair_cap = least_cap(cluster, ranks);
 }
 
 }  // namespace
@@ -85,6 +125,7 @@ std::optional<Span> span_of(const Cluster& cluster, const Communicator& communic
   for (std::size_t i = 0; i < g; ++i)
     ports.insert(place_of(cluster, ranks[i]).gpu / std::max(1, network.gpus_per_port));
   span.rails = static_cast<int>(ports.size());
+  if (!cluster.weak_pairs.empty()) take_caps(span, cluster, ranks);
   return span;
 }
 
@@ -172,7 +213,8 @@ Links links_of_pairs(const Cluster& cluster, const std::vector<std::int32_t>& ra
     double of_member = 0;
     for (const std::int32_t to : ranks) {
       if (from == to) continue;
-      const Links way = way_between(cluster, from, to);
+      const WayBetween way = way_between(cluster, from, to);
+      most = std::max(most, 1 / way.cap);
       const int fabric = fabric_between(cluster, from, to);
       const bool inside = place_of(cluster, from).node == place_of(cluster, to).node;
       of_member += way.latency * (inside ? 1 : each_between);

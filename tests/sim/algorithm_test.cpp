@@ -64,6 +64,33 @@ TEST_P(FlowsOf, AnAlgorithmAloneTakeTheTimeOfItsClosedForm) {
   }
 }
 
+// Each message between the pair has its own largest rate, and the ports carry the others meanwhile.
+TEST_P(FlowsOf, AnAlgorithmOnAWeakPairOfNodesAreNoShorterThanItsClosedForm) {
+  const auto [algorithm, nodes, gpus, per_port] = GetParam();
+  if (nodes == 1) return;
+  for (const auto& [other, share] : {std::pair{1, 0.6}, {1, 0.2}, {1, 0.01}, {nodes - 1, 0.05}, {nodes / 2, 0.1}}) {
+    Cluster cluster = cluster_of(algorithm, nodes, gpus, per_port);
+    cluster.weak_pairs = {{0, other, share}};
+    for (const Collective kind :
+         {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::all_to_all}) {
+      const double closed = seconds(cluster, kind, bytes, CollectiveFidelity::closed_form);
+      EXPECT_NEAR(seconds(cluster, kind, bytes, CollectiveFidelity::flows), closed, 1e-7 * closed)
+          << name_of(kind) << " " << other << " " << share;
+    }
+  }
+}
+
+// Of the 3 messages that each of 4 nodes sends, one may take a third of the port without being slower for it.
+TEST(WeakPair, SlowsAnAllToAllOnlyBelowItsPartOfThePort) {
+  Cluster cluster = cluster_of(Algorithm::multi_ring, 4, 1, 1);
+  const double alone = seconds(cluster, Collective::all_to_all, bytes, CollectiveFidelity::closed_form);
+  cluster.weak_pairs = {{0, 1, 0.4}};
+  EXPECT_DOUBLE_EQ(seconds(cluster, Collective::all_to_all, bytes, CollectiveFidelity::closed_form), alone);
+  cluster.weak_pairs = {{0, 1, 0.1}};
+  EXPECT_NEAR(seconds(cluster, Collective::all_to_all, bytes, CollectiveFidelity::closed_form),
+              bytes / 4 / (0.1 * bandwidth), 4 * latency);
+}
+
 INSTANTIATE_TEST_SUITE_P(Algorithms, FlowsOf,
                          testing::Values(Case{Algorithm::multi_ring, 4, 4, 1}, Case{Algorithm::multi_ring, 4, 4, 2},
                                          Case{Algorithm::multi_ring, 1, 8, 1}, Case{Algorithm::multi_ring, 8, 1, 1},
