@@ -1,4 +1,5 @@
 // `slipway explain`: where a step goes, and what would make it faster.
+#include <algorithm>
 #include <filesystem>
 #include <ostream>
 #include <stdexcept>
@@ -86,6 +87,7 @@ int explain_command(const std::vector<std::string>& args, std::ostream& out, std
   if (const auto text = options.text("measured")) how.measured_s = seconds_of_measurement(*text, scenario);
   const CatchInterrupts guard;
   how.levers.interrupted = CatchInterrupts::asked;
+  how.levers.simulated = std::max(how.levers.simulated, most_levers);
   std::optional<ProgressLine> progress(std::in_place, err, "explaining " + scenario.name, is_terminal(err));
   how.progress = [&](const std::string& doing, double share) { progress->report(share, doing); };
   const Explanation explanation = explanation_of(scenario, how);

@@ -59,10 +59,10 @@ Description<LeverTrial> lever_keys() {
       .key("step_s", "s", "step with it", &LeverTrial::step_s)
       .when(tried)
       .column("step", readable_seconds)
-      .key("simulated", "bool", "else step_s is that of a replay, a lower bound: it is slower already",
+      .key("simulated", "bool", "else step_s is a lower bound, which is slower already than the step or than the fastest that fit",
            &LeverTrial::simulated)
       .when(tried)
-      .key("gain", "share", "1 - step_s / step_time_s", &LeverTrial::gain)
+      .key("gain", "share", "1 - step_s / step_time_s; where it was not simulated, at most", &LeverTrial::gain)
       .when(tried)
       .column("saves", percent)
       .key("memory_bytes", "bytes", "what 99 % of needs stay below, on the rank that is least likely to fit",

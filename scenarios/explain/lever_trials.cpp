@@ -2,36 +2,89 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <limits>
+#include <numeric>
+#include <optional>
 #include <set>
 #include <thread>
 #include <tuple>
 
 #include "scenarios/plan/ranking.h"
 #include "scenarios/plan/search.h"
+#include "schedules/bound/estimate.h"
 
 namespace slipway::scenarios {
 namespace {
 
-// What a worker sends back.
+constexpr double rounding = 1 + 1e-6;  // SimGrid ends flows to nine digits each
+
+struct Memory {
+  double bytes, share, fit_probability;
+};
+Memory memory_of(const PricedLayout& row) { return {row.memory_bytes, row.memory_share, row.fit_probability}; }
+
+// What a worker sends back. Seconds that it did not need are 0.
 struct Priced {
-  double step_s, memory_bytes, memory_share, fit_probability;
-  bool simulated;
+  double bound_s, replayed_s, simulated_s;
+  Memory estimated, simulated;  // memory by the estimate, and as simulated
 };
 static_assert(sizeof(Priced) <= Workers::result_bytes);
 
-Priced priced(const Scenario& changed, double limit_s) {
-  const PricedLayout row = price_if_it_fits(changed, changed.step, std::numeric_limits<double>::infinity(), limit_s);
-  return {row.simulated ? row.step_time_s : row.replayed_s, row.memory_bytes, row.memory_share, row.fit_probability,
-          row.simulated};
+// 0: unknown, for a schedule of a CSV.
+double bound_of(Scenario changed) {
+  if (changed.step.actions != nullptr) return 0;
+  set_prices(changed);
+  return StepEstimator(changed.step, changed.cluster, changed.memory).passes_bound(changed.step);
 }
 
-void note(const Priced& result, double step_s, LeverTrial& trial) {
-  trial.simulated = result.simulated;
-  trial.step_s = result.step_s;
-  trial.gain = 1 - result.step_s / step_s;
-  trial.memory_bytes = result.memory_bytes, trial.memory_share = result.memory_share;
-  trial.fit_probability = result.fit_probability;
+// `limit_s`: for a step that fits; `limit_too_large_s`: for another.
+Priced priced(const Scenario& changed, double bound_s, double limit_s, double limit_too_large_s) {
+  const Memory estimated = memory_of(price_if_it_fits(changed, changed.step, -1));
+  Priced result{bound_s, 0, 0, estimated, estimated};
+  const double limit = estimated.fit_probability >= LeverTrial::fitting ? limit_s : limit_too_large_s;
+  if (bound_s > limit * rounding) return result;
+  const PricedLayout row = price_if_it_fits(changed, changed.step, std::numeric_limits<double>::infinity(), limit);
+  result.replayed_s = row.replayed_s;
+  if (!row.simulated) return result;
+  result.simulated_s = row.step_time_s;
+  result.simulated = memory_of(row);
+  return result;
+}
+
+bool is_simulated(const Priced& result) { return result.simulated_s > 0; }
+bool fits(const Priced& result) {
+  return (is_simulated(result) ? result.simulated : result.estimated).fit_probability >= LeverTrial::fitting;
+}
+
+// The steps of the fastest levers that fit: none that is slower than all of them is simulated.
+class Fastest {
+ public:
+  Fastest(int count, double step_s) : count_(count), step_s_(step_s) {}
+  void add(const Priced& result) {
+    if (!is_simulated(result) || !fits(result)) return;
+    steps_.insert(result.simulated_s);
+    if (std::ssize(steps_) > count_) steps_.erase(std::prev(steps_.end()));
+  }
+  double limit() const { return std::ssize(steps_) < count_ ? step_s_ : std::min(step_s_, *steps_.rbegin()); }
+
+ private:
+  int count_;
+  double step_s_;
+  std::multiset<double> steps_;
+};
+
+// As if the limit had been known from the start, so that the answer does not depend on the order of the trials.
+void note(const Priced& result, double step_s, double limit_s, LeverTrial& trial) {
+  const double limit = result.estimated.fit_probability >= LeverTrial::fitting ? limit_s : step_s;
+  trial.simulated = is_simulated(result) && std::max(result.bound_s, result.replayed_s) <= limit * rounding;
+  trial.step_s = trial.simulated                     ? result.simulated_s
+                 : result.bound_s > limit * rounding ? result.bound_s
+                                                     : result.replayed_s;
+  trial.gain = 1 - trial.step_s / step_s;
+  const Memory& memory = trial.simulated ? result.simulated : result.estimated;
+  trial.memory_bytes = memory.bytes, trial.memory_share = memory.share;
+  trial.fit_probability = memory.fit_probability;
 }
 
 bool goes_before(const LeverTrial& a, const LeverTrial& b) {
@@ -56,31 +109,42 @@ std::vector<LeverTrial> lever_trials(const Scenario& scenario, double step_s, co
     if (change.scenario) jobs.emplace_back(trials.size(), std::move(*change.scenario));
     trials.push_back(std::move(trial));
   }
+  std::vector<double> bounds;
+  for (const auto& [trial, changed] : jobs) bounds.push_back(bound_of(changed));
+  std::vector<std::size_t> order(jobs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return bounds[a] < bounds[b]; });
+  std::vector<std::optional<Priced>> results(jobs.size());
+  Fastest fastest(options.simulated, step_s);
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const int count = std::min(options.workers > 0 ? options.workers : cores, static_cast<int>(jobs.size()));
   if (count > 0) {
     Workers workers(count, Workers::Work([&](int job, double limit_s, std::byte* result) {
-                      const Priced of_job = priced(jobs[static_cast<std::size_t>(job)].second, limit_s);
+                      const auto at = static_cast<std::size_t>(job);
+                      const Priced of_job = priced(jobs[at].second, bounds[at], limit_s, step_s);
                       std::memcpy(result, &of_job, sizeof of_job);
                     }));
     int given = 0, done = 0;
     const int all = static_cast<int>(jobs.size());
     while (done < all && !(options.interrupted && options.interrupted())) {
-      while (given < all && workers.idle()) workers.give(given++, step_s);
+      while (given < all && workers.idle())
+        workers.give(static_cast<int>(order[static_cast<std::size_t>(given++)]), fastest.limit());
       constexpr int patience_ms = 200;
       const auto outcome = workers.take(patience_ms);
       if (options.progress) options.progress(done, all - done);
       if (!outcome) continue;
       ++done;
-      LeverTrial& trial = trials[jobs[static_cast<std::size_t>(outcome->job)].first];
-      Priced result{};
-      std::memcpy(&result, outcome->result, sizeof result);
-      if (outcome->failed)
-        trial.why_not = outcome->text;
-      else
-        note(result, step_s, trial);
+      const auto at = static_cast<std::size_t>(outcome->job);
+      if (outcome->failed) {
+        trials[jobs[at].first].why_not = outcome->text;
+        continue;
+      }
+      std::memcpy(&results[at].emplace(), outcome->result, sizeof(Priced));
+      fastest.add(*results[at]);
     }
   }
+  for (std::size_t at = 0; at < jobs.size(); ++at)
+    if (results[at]) note(*results[at], step_s, fastest.limit(), trials[jobs[at].first]);
   std::erase_if(trials,
                 [](const LeverTrial& trial) { return trial.why_not.empty() && trial.step_s == 0; });  // interrupted
   std::stable_sort(trials.begin(), trials.end(), goes_before);

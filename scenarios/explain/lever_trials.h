@@ -1,5 +1,6 @@
-// Every lever tried alone: replayed, and simulated where the replay is not slower than the scenario's own step. A replay
-// has no contention and never takes longer than the simulation, so a lever that helps is always simulated.
+// Every lever tried alone, as far as it takes to find the fastest: its bound, then its replay, which has no contention,
+// then its simulation, each never shorter than the one before. A lever that is slower than the scenario's own step, or
+// than all of the fastest ones that fit, keeps the number that shows so.
 //
 // Forked workers do it, one a core (scenarios/plan/ranking.h). The answer does not depend on their number.
 // Guarded by tests/scenarios/explain_levers_test.cpp: the three best are those of simulating every lever.
@@ -16,18 +17,21 @@ namespace slipway::scenarios {
 struct LeverTrial {
   std::string lever;
   std::vector<std::string> settings;
-  bool simulated = false;  // else step_s is the replay's, a lower bound
+  bool simulated = false;  // else step_s is a lower bound: the closed form's or the replay's
   double step_s = 0;
   double gain = 0;          // 1 - step_s / the scenario's own
   double memory_bytes = 0;  // of 99 % of needs, on the rank that is least likely to fit
   double memory_share = 0;  // of that rank's GPU
   double fit_probability = 0;
-  bool fits() const { return fit_probability >= 0.5; }
+  static constexpr double fitting = 0.5;
+  bool fits() const { return fit_probability >= fitting; }
   std::string why_not;  // the lever cannot be tried; all else is 0
 };
 
 struct LeverOptions {
   int workers = 0;  // 0: one a core
+  int simulated =
+      10;  // of the fastest that fit; those that do not fit are simulated where they are faster than the step
   std::function<void(int done, int left)> progress;
   std::function<bool()> interrupted;
 };

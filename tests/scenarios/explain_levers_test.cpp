@@ -161,17 +161,21 @@ TEST(LeverTrials, TheThreeBestAreThoseOfSimulatingEachOfThemOnCpuRanks) {
                                {"cluster.nodes=4", "layout.pipeline=4", "layout.data=2", "schedule.micro_batch=1"}));
 }
 
-TEST(LeverTrials, AreTheSameForAnyNumberOfWorkers) {
+TEST(LeverTrials, AreTheSameForAnyNumberOfWorkersHoweverFewAreSimulated) {
   const Scenario scenario = loaded("tiny-llama-cpu.yaml");
-  const auto of = [&](int workers) {
+  const auto of = [&](int workers, int simulated) {
     LeverOptions options;
-    options.workers = workers;
-    std::vector<std::tuple<std::string, double, std::string>> rows;
+    options.workers = workers, options.simulated = simulated;
+    std::vector<std::tuple<std::string, double, bool, std::string>> rows;
     for (const LeverTrial& trial : lever_trials(scenario, 1, all_levers(), options))
-      rows.emplace_back(trial.lever, trial.step_s, trial.why_not);
+      rows.emplace_back(trial.lever, trial.step_s, trial.simulated, trial.why_not);
     return rows;
   };
-  EXPECT_EQ(of(1), of(3));
+  for (const int simulated : {1, 3, 10}) {
+    EXPECT_EQ(of(1, simulated), of(3, simulated)) << simulated;
+    for (int i = 0; i < simulated; ++i)  // the fastest are found, however few are asked for
+      EXPECT_EQ(of(2, simulated)[static_cast<std::size_t>(i)], of(2, 100)[static_cast<std::size_t>(i)]) << simulated;
+  }
 }
 
 // Recomputing nothing is faster and does not fit: the table has it behind what fits.
