@@ -103,6 +103,28 @@ class Page(unittest.TestCase):
                 self.hovers_and_zooms(page, i)
         self.assertEqual(page.errors(), [])
 
+    def test_every_timeline_tells_of_the_rows_that_are_out_of_view(self):
+        page = self.opened()
+        frames = "return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        for i in range(page.run("return document.querySelectorAll('.timeline').length")):
+            with self.subTest(timeline=i):
+                box = "const box = document.querySelectorAll('.timeline')[arguments[0]];"
+                told = box + "return box.nextElementSibling.textContent"
+                hidden = page.run(box + "return box.scrollHeight - box.clientHeight", i)
+                if hidden < 40:
+                    self.assertNotIn("above", page.run(told, i))
+                    continue
+                self.assertRegex(page.run(told, i), r"\d below\. Scroll")
+                page.run(box + "box.scrollTop = box.scrollHeight", i)
+                page.run(frames)
+                self.assertRegex(page.run(told, i), r"\d above\. Scroll")
+
+    def test_the_parts_of_a_bar_are_told_apart(self):
+        page = self.opened()
+        for bar in page.run("return [...document.querySelectorAll('.bar')].map((bar) => [...bar.children]"
+                            ".map((part) => getComputedStyle(part).backgroundColor))"):
+            self.assertEqual(len(bar), len(set(bar)))
+
     def hovers_and_zooms(self, page, i):
         timeline = "const box = document.querySelectorAll('.timeline')[arguments[0]], {timeline} = box;"
         shown = timeline + "return [timeline.state.from, timeline.state.to]"

@@ -7,12 +7,15 @@ function makeCard(card, isAnswer) {
   return made;
 }
 
+// Of parts with one colour, each is lighter than the one before.
 function makeBar(section, place) {
-  const bar = element('div', 'bar'), legend = element('ul', 'legend');
+  const bar = element('div', 'bar'), legend = element('ul', 'legend'), lightness = [100, 62, 42, 28, 18], before = {};
   for (const share of section.shares) {
     const part = element('span'), item = element('li'), swatch = element('span', 'swatch');
+    const same = before[share.colour] = (before[share.colour] ?? -1) + 1;
     part.style.width = share.share * 100 + '%';
-    part.style.backgroundColor = swatch.style.backgroundColor = 'var(--' + share.colour + ')';
+    part.style.backgroundColor = swatch.style.backgroundColor =
+      `color-mix(in srgb, var(--${share.colour}) ${lightness[Math.min(same, lightness.length - 1)]}%, var(--paper))`;
     part.title = share.name + ': ' + share.value;
     if (share.name.startsWith('exposed')) for (const each of [part, swatch]) each.classList.add('hatched');
     item.append(swatch, element('b', '', digits(share.share * 100) + ' %'), ' ' + share.name + ', ' + share.value);

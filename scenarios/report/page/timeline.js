@@ -107,7 +107,7 @@ const firstPart = (parts, time) => firstEndAfter(parts.length, (i) => parts[i][1
 
 function makeTimeline(section, place) {
   const view = section.view, {lanes, height} = unpackedRows(view);
-  const box = element('div', 'timeline'), canvas = element('canvas'), spacer = element('div');
+  const box = element('div', 'timeline'), canvas = element('canvas'), spacer = element('div'), more = element('p', 'more');
   box.tabIndex = 0;
   box.setAttribute('role', 'application');
   box.setAttribute('aria-label', 'Timeline of the step. Arrows move, plus and minus zoom, Home shows all, N and P go along the critical path.');
@@ -336,6 +336,16 @@ function makeTimeline(section, place) {
     if (state.shown) drawCause(top);
     for (const lane of inView) drawGutter(lane, top);
     drawAxis();
+    tellMore(top);
+  }
+
+  // Rows that are out of view, because the box scrolls.
+  function tellMore(top) {
+    const rows = (test) => new Set(lanes.filter(test).map((lane) => lane.row)).size;
+    const above = rows((lane) => lane.y + lane.height <= top), below = rows((lane) => lane.y >= top + seen - axisHeight);
+    const parts = [above > 0 ? above + ' above' : '', below > 0 ? below + ' below' : ''].filter((part) => part);
+    const text = parts.length > 0 ? 'More rows: ' + parts.join(', ') + '. Scroll inside the timeline.' : '';
+    if (more.textContent !== text) more.textContent = text;
   }
 
   const labelOf = (lane, i) => view.heads[lane.head[i]] + view.tails[lane.tail[i]];
@@ -521,9 +531,11 @@ function makeTimeline(section, place) {
     only.textContent = state.onlyPath ? 'all tasks' : 'only the critical path';
     redraw();
   });
-  tools.append(element('span', '', 'Drag or ← → to move, Ctrl + wheel or + − to zoom, N and P to follow the critical path.'));
+  tools.append(element('span', '', matchMedia('(pointer: coarse)').matches
+    ? 'Drag to move, two fingers to zoom, tap a task for what it waited for.'
+    : 'Drag or ← → to move, Ctrl + wheel or + − to zoom, N and P to follow the critical path.'));
 
-  place.append(timelineLegend(view, lanes), tools, box);
+  place.append(timelineLegend(view, lanes), tools, box, more);
   new ResizeObserver(resize).observe(place);
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', readColours);
   resize();
