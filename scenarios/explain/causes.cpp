@@ -4,21 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
 
 #include "scenarios/language/quantity.h"
 #include "scenarios/language/usage_error.h"
+#include "scenarios/plan/ranking.h"
 #include "scenarios/simulate/prediction.h"
 
 namespace slipway::scenarios {
 namespace {
-
-void add(const std::string& name, const std::string& id, double spread, const std::optional<double>& speed,
-         MeasuredStep& measured) {
-  if (!speed)
-    measured.no_causes.push_back(name);
-  else
-    measured.causes.push_back({name, id, *speed, std::abs(std::log(*speed)) / spread});
-}
 
 // The part of `text` before a unit, without the commas of thousands.
 std::optional<double> number_before(std::string text, std::string_view unit) {
@@ -27,6 +23,61 @@ std::optional<double> number_before(std::string text, std::string_view unit) {
   while (!text.empty() && text.back() == ' ') text.pop_back();
   std::erase(text, ',');
   return quantity(text, Unit::pure);
+}
+
+// The speed at which one thing alone makes the step take so long, if there is one.
+struct Found {
+  bool is_any = false;
+  double speed = 0;
+  int of_stage = 0;
+};
+static_assert(sizeof(Found) <= Workers::result_bytes);
+
+void add(const std::string& name, const std::string& id, double spread, const Found& found, MeasuredStep& measured) {
+  if (!found.is_any)
+    measured.no_causes.push_back(name);
+  else
+    measured.causes.push_back({name, id, found.speed, std::abs(std::log(found.speed)) / spread});
+}
+
+Found found_in(const std::optional<double>& speed, int of_stage = 0) {
+  return speed ? Found{true, *speed, of_stage} : Found{};
+}
+
+// The stage that needs the least. Equal stages need the same: a stage that is not slower at the best one's speed is none.
+Found stage_that_needs_least(MovedStep& step, double target_s) {
+  constexpr double same = 1 + 1e-4;
+  std::optional<double> best;
+  int of = 0;
+  for (int rank = 0; rank < step.scenario().step.layout.pipeline; ++rank) {
+    if (best && step.seconds_with_stage(rank, *best) <= same * target_s) continue;
+    const std::optional<double> speed = step.speed_of_stage_for(rank, target_s);
+    if (speed && (!best || *speed > *best)) best = speed, of = rank;
+  }
+  return found_in(best, of);
+}
+
+// Job 0: the stages, which take longest; job i > 0: rates[i - 1]. On all cores.
+std::vector<Found> found_for(MovedStep& step, const std::vector<Rate>& rates, double target_s, bool slower) {
+  std::vector<Found> all(rates.size() + 1);
+  const int jobs = static_cast<int>(all.size()), cores = static_cast<int>(std::thread::hardware_concurrency());
+  Workers workers(std::clamp(cores, 1, jobs), Workers::Work([&](int job, double, std::byte* result) {
+                    const Found found =
+                        job > 0  ? found_in(step.speed_for(rates[static_cast<std::size_t>(job) - 1], target_s))
+                        : slower ? stage_that_needs_least(step, target_s)
+                                 : Found{};
+                    std::memcpy(result, &found, sizeof found);
+                  }));
+  for (int given = 0, done = 0; done < jobs;) {
+    while (given < jobs && workers.idle()) workers.give(given++);
+    constexpr int patience_ms = 200;
+    const auto outcome = workers.take(patience_ms);
+    if (!outcome) continue;
+    if (outcome->failed) throw std::runtime_error(std::string("looking for causes: ") + outcome->text);
+    std::memcpy(&all[static_cast<std::size_t>(outcome->job)], outcome->result, sizeof(Found));
+    ++done;
+  }
+  return all;
 }
 
 }  // namespace
@@ -43,21 +94,15 @@ MeasuredStep measured_step(MovedStep& step, double predicted_s, double measured_
   measured.has_interval = interval.has_value();
   measured.inside = interval && interval->first <= measured_s && measured_s <= interval->second;
   const double target_s = step.seconds() * measured_s / predicted_s;
-  for (const Rate& rate : rates_of(step.scenario()))
-    add(rate.name, rate.id, rate.spread, step.speed_for(rate, target_s), measured);
-  const Layout& layout = step.scenario().step.layout;
-  // The stage that needs the least. Equal stages need the same: a stage that is not slower at the best one's speed is none.
-  constexpr double same = 1 + 1e-4;
-  std::optional<double> best;
-  int of = 0;
-  for (int rank = 0; rank < layout.pipeline && measured_s > predicted_s; ++rank) {
-    if (best && step.seconds_with_stage(rank, *best) <= same * target_s) continue;
-    const std::optional<double> speed = step.speed_of_stage_for(rank, target_s);
-    if (speed && (!best || *speed > *best)) best = speed, of = rank;
-  }
-  if (measured_s > predicted_s)
-    add(layout.pipeline > 1 ? fmt::format("a GPU of pipeline rank {}", of) : "one GPU", "gpu", spread_of_gpus(), best,
-        measured);
+  const std::vector<Rate> rates = rates_of(step.scenario());
+  const bool slower = measured_s > predicted_s;
+  const std::vector<Found> found = found_for(step, rates, target_s, slower);
+  for (std::size_t i = 0; i < rates.size(); ++i)
+    add(rates[i].name, rates[i].id, rates[i].spread, found[i + 1], measured);
+  if (slower)
+    add(step.scenario().step.layout.pipeline > 1 ? fmt::format("a GPU of pipeline rank {}", found[0].of_stage)
+                                                 : "one GPU",
+        "gpu", spread_of_gpus(), found[0], measured);
   std::stable_sort(measured.causes.begin(), measured.causes.end(),
                    [](const Cause& a, const Cause& b) { return a.deviation < b.deviation; });
   return measured;
