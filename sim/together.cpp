@@ -95,6 +95,8 @@ void add_host_issue(HostIssue& host, const Job& job) {
         }
       host.begin.push_back(static_cast<std::uint32_t>(host.shares.size()));
     }
+  for (std::size_t rank = 0; rank < of_job.hosts.size(); ++rank)
+    host.hosts[static_cast<std::size_t>(gpu_of(job, static_cast<std::int32_t>(rank)))].waits = of_job.hosts[rank].waits;
   host.synchronisations = std::max(host.synchronisations, job.steps);
 }
 

@@ -290,6 +290,12 @@ bool is_cut(const Step& step, bool reduces) {
          step.recompute == Recompute::full || (reduces && step.overlap_grad_reduce);
 }
 
+// The same for the first forward of a stage.
+bool cuts_first_forward(Parts& parts, const Step& step, int stage) {
+  return is_cut(step, false) ||
+         (is_cut(step, true) && parts.use_of(step, micro_batches_of(step)).last_backward[stage] == 0);
+}
+
 // Seconds of the optimizers of a pipeline rank: of its first stage, with what a step takes once, and of its others; and
 // the parameters of its shard.
 struct Update {
@@ -336,7 +342,7 @@ double first_gather(Parts& parts, const Step& step, const StageCosts& costs, int
   double seconds = 0;
   for (int chunk = 0; chunk < (waits_for_all ? layout.chunks : 1); ++chunk)
     for (const auto [run, count] : parts.split_of(layout)[chunk * layout.pipeline + q]) {
-      if (!waits_for_all && is_cut(step, micro_batches_of(step) == 1)) return messages[run].gather;
+      if (!waits_for_all && cuts_first_forward(parts, step, q)) return messages[run].gather;
       seconds += count * messages[run].gather;
     }
   return seconds;
@@ -381,7 +387,7 @@ double gathered_forward(StepEstimator::Parts& parts, const Step& step, const Sta
     gathered += count * gather;
     left -= count * block;
   }
-  return is_cut(step, micro_batches_of(step) == 1) ? end : gathered + costs.forward_s[stage];
+  return cuts_first_forward(parts, step, stage) ? end : gathered + costs.forward_s[stage];
 }
 
 // By how much longer the first forward of rank q takes than another, behind its gathers.
@@ -690,7 +696,7 @@ class Replay {
     const double early = forward ? 0 : costs_.early_s[s];
     // Behind a longer last action of rank 0 more of its reductions would be hidden.
     double lost = forward ? lost_[s].forward : action == last_ ? 0 : lost_[s].backward;
-    if (!forward && action.micro_batch + 1 == micro_batches_ && action != last_) lost += lost_[s].last_backward;
+    if (!forward && action.micro_batch == use_.last_backward[s] && action != last_) lost += lost_[s].last_backward;
     const double whole = lost + (forward ? costs_.forward_s[s] : costs_.backward_s[s]);
     double& host = host_[use_.placement.rank[s]];
     double end = std::max(std::max(free, host) + early, ready(action)) - early + whole -

@@ -59,9 +59,15 @@ ScheduleUse schedule_use(const Schedule& schedule, const ScheduleShape& shape) {
                   pairs_in(lists),
                   {static_cast<std::size_t>(shape.pipeline), std::vector<int>(shape.chunks, 0)},
                   placement_of(lists, shape),
+                  std::vector<int>(shape.stages(), 0),
                   std::vector<int>(shape.stages(), 0)};
   for (const auto& list : lists)
-    for (const Action& action : list) use.forwards[action.stage] += action.pass == Pass::forward ? 1 : 0;
+    for (const Action& action : list) {
+      if (action.pass == Pass::forward)
+        ++use.forwards[action.stage];
+      else
+        use.last_backward[action.stage] = action.micro_batch;
+    }
   std::vector<HeldBytes> no_bytes(static_cast<std::size_t>(shape.stages()));
   for (int rank = 0; rank < shape.pipeline; ++rank) {
     use.is_plain &= is_plain(lists[rank], rank, shape);

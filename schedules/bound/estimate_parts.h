@@ -29,6 +29,8 @@ struct ScheduleUse {
   std::vector<std::vector<int>> in_flight;  // [rank][chunk] micro-batches at the fullest moment
   Placement placement;
   std::vector<int> forwards;  // per stage: actions of a step
+  // Per stage: the micro-batch whose backward is the last one of a step, in segments by block. Its forward is so too.
+  std::vector<int> last_backward;
 };
 ScheduleUse schedule_use(const Schedule& schedule, const ScheduleShape& shape);
 

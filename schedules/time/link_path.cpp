@@ -59,10 +59,12 @@ double least_cap(const Cluster& cluster, const std::vector<std::int32_t>& ranks)
   return cap;
 }
 
-LinkPath ring_path(const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
+// `closes`: the last rank sends to the first.
+LinkPath ring_path(const Cluster& cluster, const std::vector<std::int32_t>& ranks, bool closes) {
   Links slowest{0, unbounded}, ports = slowest;
   LinkPath path;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
+  const std::size_t messages = closes || ranks.size() < 2 ? ranks.size() : ranks.size() - 1;
+  for (std::size_t i = 0; i < messages; ++i) {
     const WayBetween way = way_between(cluster, ranks[i], ranks[(i + 1) % ranks.size()]);
     take_slower(slowest, way.of_one());
     take_slower(ports, way);
@@ -229,7 +231,7 @@ Links links_of_pairs(const Cluster& cluster, const std::vector<std::int32_t>& ra
 
 LinkPath switched_path_of(const Cluster& cluster, const Communicator& communicator) {
   const auto& ranks = communicator.ranks;
-  LinkPath path = ring_path(cluster, ranks);
+  LinkPath path = ring_path(cluster, ranks, communicator.axis != Axis::pipeline);
   take_starts(path, cluster, ranks);
   const bool in_pairs = communicator.axis == Axis::expert;
   Algorithm wanted = cluster.algorithms[static_cast<std::size_t>(communicator.axis)];

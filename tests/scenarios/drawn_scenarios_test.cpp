@@ -416,10 +416,49 @@ TEST(DrawnScenariosOfDefects, AgreeNow) {
         {"schedule.name", "1f1b-merged"},
         {"schedule.global_batch", "4"},
         {"schedule.delay_wgrad", "true"}}},
+      {"the bound took the last micro-batch for that of the last backward",
+       {{"model.layers", "3"},
+        {"cluster.machine", "./gpu.yaml"},
+        {"cluster.gpus_per_node", "4"},
+        {"layout.pipeline", "2"},
+        {"layout.zero", "1"},
+        {"schedule.name", "looped-bfs"},
+        {"schedule.global_batch", "4"}}},
+      {"a message between stages took the slower of both ways",
+       {{"model.layers", "2"},
+        {"cluster.machine", "./gpu.yaml"},
+        {"cluster.nodes", "2"},
+        {"cluster.gpus_per_node", "2"},
+        {"cluster.fabrics",
+         "[{scope: node, bandwidth: 10 GB/s, latency: 2 us}, {scope: cluster, bandwidth: 100 MB/s, latency: 5 us, "
+         "topology: rail-optimised}]"},
+        {"cluster.slow_links", "[{node: 0, bandwidth: 0.3, gpu: 0}]"},
+        {"layout.pipeline", "4"},
+        {"schedule.global_batch", "1"}}},
+      {"among several jobs, a message did not wait for a host that waits for its device",
+       {{"model.layers", "5"},
+        {"model.hidden", "128"},
+        {"model.ffn", "15"},
+        {"model.heads", "1"},
+        {"model.vocab", "1"},
+        {"model.sequence", "1"},
+        {"model.experts", "7"},
+        {"model.experts_per_token", "1"},
+        {"model.experts_every", "2"},
+        {"model.tied", "true"},
+        {"cluster.machine", "h100-80gb"},
+        {"cluster.gpus_per_node", "4"},
+        {"layout.pipeline", "2"},
+        {"layout.chunks", "3"},
+        {"schedule.name", "interleaved-1f1b"},
+        {"schedule.global_batch", "4"}}},
   };
   for (const auto& [what, keys] : found) {
     DrawnScenario scenario{tiny};
-    scenario.keys.insert(scenario.keys.end(), keys.begin(), keys.end());
+    for (const auto& [key, value] : keys) {
+      std::erase_if(scenario.keys, [&](const auto& other) { return other.first == key; });
+      scenario.keys.emplace_back(key, value);
+    }
     const Result result = result_of(scenario, folder);
     EXPECT_FALSE(result.refused) << what << ": " << result.refusal;
     EXPECT_FALSE(result.found.first()) << what << ": " << result.found.first()->message;
