@@ -249,6 +249,9 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
     const std::vector<BlockPrice>& price = prices_of(step, group);
     const double overhead = overhead_of(cluster.groups[group].machine);
     const bool has_blocks = !stages[s].empty();  // then at least one segment
+    // The embedding alone: no segment follows its message forwards, or comes before it backwards, so the lane goes on.
+    const bool ends_with_message =
+        stages[s].size() == 1 && base.model->runs[stages[s].front().run].block.kind == BlockKind::embedding;
     double forward = has_blocks ? overhead : 0, backward = forward, weight = 0, kept = 0;
     BlockElements held;
     StageCosts::Lanes &forward_lanes = c.forward_lanes.emplace_back(),
@@ -257,16 +260,17 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
     double tensor_forward = 0, tensor_backward = 0, context_forward = 0, context_backward = 0;
     for (const auto [run, count] : stages[s]) {
       const BlockPrice& one = price[run];
-      forward += count * (one.forward_s + one.cuts * overhead);
-      backward += count * (one.backward_s + one.cuts * overhead);
+      const int inside = ends_with_message ? 0 : count;
+      forward += count * one.forward_s + inside * one.cuts * overhead;
+      backward += count * one.backward_s + inside * one.cuts * overhead;
       weight += count * one.weight_s;
       const StageCosts::RunMessages& messages = c.messages[wires.alike[q]][run];
-      tensor_forward += count * messages.tensor_forward;
-      tensor_backward += count * messages.tensor_backward;
-      context_forward += count * messages.context_forward;
-      context_backward += count * messages.context_backward;
-      forward_lanes.add(messages.forward_lanes, count);
-      backward_lanes.add(messages.backward_lanes, count);
+      tensor_forward += inside * messages.tensor_forward;
+      tensor_backward += inside * messages.tensor_backward;
+      context_forward += inside * messages.context_forward;
+      context_backward += inside * messages.context_backward;
+      forward_lanes.add(messages.forward_lanes, inside);
+      backward_lanes.add(messages.backward_lanes, inside);
       host_forward += count * one.host_forward_s;
       host_backward += count * one.host_backward_s;
       kept += count * kept_bytes(one);
