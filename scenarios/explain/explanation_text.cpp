@@ -59,7 +59,8 @@ Description<LeverTrial> lever_keys() {
       .key("step_s", "s", "step with it", &LeverTrial::step_s)
       .when(tried)
       .column("step", readable_seconds)
-      .key("simulated", "bool", "else step_s is a lower bound, which is slower already than the step or than the fastest that fit",
+      .key("simulated", "bool",
+           "else step_s is a lower bound, which is slower already than the step or than the fastest that fit",
            &LeverTrial::simulated)
       .when(tried)
       .key("gain", "share", "1 - step_s / step_time_s; where it was not simulated, at most", &LeverTrial::gain)
