@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
 namespace slipway::sim {
 namespace {
@@ -27,8 +28,9 @@ double pace_of(const LinkUse& use, const EdgeSet& set) {
   double longest = 0;
   for (const Edge& edge : use.edges_of(set)) {
     find_route(use.cluster, edge.fabric, edge.from, edge.to, route);
+    const double alone = edge.share / std::exchange(route.cap, std::numeric_limits<double>::infinity());
     const double seconds = edge.flows * edge.share / narrowest(route);
-    longest = std::max({longest, add(edge, edge.from, 0, seconds), add(edge, edge.to, 1, seconds)});
+    longest = std::max({longest, alone, add(edge, edge.from, 0, seconds), add(edge, edge.to, 1, seconds)});
   }
   return 1 / longest;
 }

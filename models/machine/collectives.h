@@ -88,7 +88,8 @@ struct Span {
   int nodes = 1, per_node = 1;
   int rails = 1;          // ports to the other nodes that a node's members have
   Links inside, between;  // of the slowest neighbours inside a node; of equal members of neighbouring nodes
-  // Most bytes/s of one message between weak pairs of nodes: of those to the next node, those along the trees, and all.
+  // Most bytes/s of one message between a weak pair of nodes: where one is the next node of the other, where they are
+  // neighbours in a tree (double_binary_tree), and of any two of the nodes (for pairwise messages).
   double next_cap = std::numeric_limits<double>::infinity(), tree_cap = next_cap, pair_cap = next_cap;
   int members() const { return nodes * per_node; }
   bool operator==(const Span&) const = default;

@@ -7,11 +7,13 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <thread>
 #include <tuple>
 
 #include "scenarios/plan/ranking.h"
 #include "scenarios/plan/search.h"
+#include "scenarios/step/bubble_work.h"
 #include "schedules/bound/estimate.h"
 
 namespace slipway::scenarios {
@@ -31,11 +33,19 @@ struct Priced {
 };
 static_assert(sizeof(Priced) <= Workers::result_bytes);
 
-// 0: unknown, for a schedule of a CSV.
+// 0: unknown, for a schedule of a CSV, bubble work and tables of measured blocks, which bounds do not know. What cannot be
+// priced has none either: its worker says why.
 double bound_of(Scenario changed) {
-  if (changed.step.actions != nullptr) return 0;
-  set_prices(changed);
-  return StepEstimator(changed.step, changed.cluster, changed.memory).passes_bound(changed.step);
+  const auto has_table = [](const NodeGroup& group) { return !group.machine.blocks.empty(); };
+  if (changed.step.actions != nullptr || has_bubble_work(changed) ||
+      std::any_of(changed.cluster.groups.begin(), changed.cluster.groups.end(), has_table))
+    return 0;
+  try {
+    set_prices(changed);
+    return StepEstimator(changed.step, changed.cluster, changed.memory).passes_bound(changed.step);
+  } catch (const std::invalid_argument&) {
+    return 0;
+  }
 }
 
 // `limit_s`: for a step that fits; `limit_too_large_s`: for another.

@@ -332,10 +332,12 @@ void Ranking::note_row(std::size_t candidate, const std::byte* result) {
   row.judged = true;
   row.memory_bytes = numbers.memory_bytes, row.memory_share = numbers.memory_share;
   row.fit_probability = numbers.fit_probability;
-  sharp_bounds_[candidate] = std::max(sharp_bounds_[candidate], numbers.replayed_s);
+  const double bound_s = std::max(row.bound_s, sharp_bounds_[candidate]);
+  sharp_bounds_[candidate] = std::max(bound_s, numbers.replayed_s);
   if (!numbers.simulated) return;
   row.simulated = true;
-  refuse_below_bound(row.choice, std::max(row.bound_s, sharp_bounds_[candidate]), numbers.step_time_s);
+  // Of the replay no bound is asked: contention may delay the step before by more than the last one.
+  refuse_below_bound(row.choice, bound_s, numbers.step_time_s);
   row.step_time_s = numbers.step_time_s, row.mfu = numbers.mfu;
   row.compute_share = numbers.compute_share, row.bubble_share = numbers.bubble_share;
   row.exposed_comm_share = numbers.exposed_comm_share;

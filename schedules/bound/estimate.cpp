@@ -785,10 +785,10 @@ double tied_seconds(Parts& parts, const Step& step) {
   const Layout& layout = step.layout;
   if (!parts.tied || layout.pipeline == 1 || step.levers.lora.rank > 0) return 0;
   // Sharded gradients are summed by all replicas of both stages together: on a ring no sooner than by two members, but
-  // on all ports of a node perhaps.
+  // on all ports of a node perhaps. And the two may be a weak pair, around which the ring goes.
   const bool by_replicas = layout.zero >= 2 && layout.data * layout.context > 1;
   const Algorithm algorithm = parts.cluster.algorithms[static_cast<std::size_t>(Axis::embedding)];
-  if (by_replicas && algorithm != Algorithm::ring) return 0;
+  if (by_replicas && (algorithm != Algorithm::ring || !parts.cluster.weak_pairs.empty())) return 0;
   const Block& head = parts.base.model->runs.back().block;
   const double elements = static_cast<double>(head.vocab) / layout.tensor * static_cast<double>(head.hidden);
   return sent_seconds(
@@ -880,6 +880,8 @@ std::vector<Lost> lost_beside_messages(Parts& parts, const Step& step, const Sta
   const Wiring& wires = parts.wiring(l);
   const double steps = micro_batches_of(step);
   const bool is_gathered = l.zero >= 3 && step.levers.recomputed.bits == 0;
+  const bool waits_for_tied = parts.tied && l.pipeline > 1;
+  const std::vector<BlockRun>& base_runs = parts.base.model->runs;
   int group = -1;
   const std::vector<BlockPrice>* prices = nullptr;
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
@@ -893,7 +895,9 @@ std::vector<Lost> lost_beside_messages(Parts& parts, const Step& step, const Sta
       const BlockPrice& price = (*prices)[run];
       const StageCosts::RunMessages& messages = costs.messages[wires.alike[q]][run];
       const double reduce = messages.reduce(l);
-      reductions += count * reduce;
+      // The gradients of a tied table's copies are summed first, behind everything.
+      if (!waits_for_tied || base_runs[static_cast<std::size_t>(run)].block.kind == BlockKind::transformer)
+        reductions += count * reduce;
       if (count == 1) continue;
       const bool gathers = is_gathered && price.cuts == 0;
       const double gather = gathers ? messages.gather : 0;

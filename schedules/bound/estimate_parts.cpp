@@ -142,10 +142,12 @@ bool StepEstimator::Parts::fills_all_stages(const Layout& layout) {
 
 const ScheduleUse& StepEstimator::Parts::use_of(const Step& step, int micro_batches) {
   const Schedule& schedule = schedule_of(step);
-  const std::tuple key{&schedule, step.layout.pipeline, step.layout.chunks, micro_batches};
+  const std::tuple key{&schedule, step.layout.pipeline, step.layout.chunks, micro_batches, step.delay_weight_grads};
   const auto found = uses.find(key);
   if (found != uses.end()) return found->second;
-  return uses.emplace(key, schedule_use(schedule, schedule_shape(step))).first->second;
+  ScheduleUse& use = uses.emplace(key, schedule_use(schedule, schedule_shape(step))).first->second;
+  use.is_plain = use.is_plain && !step.delay_weight_grads;
+  return use;
 }
 
 bool StepEstimator::Parts::shares_table(const Step& step) {

@@ -17,7 +17,8 @@ namespace slipway::schedules {
 
 // Properties of a schedule's action lists for one shape.
 struct ScheduleUse {
-  // Whole backwards only; stage s on rank s mod p; each rank ends with a backward of its first stage.
+  // Whole backwards only, without delayed weight gradients; stage s on rank s mod p; each rank ends with a backward of
+  // its first stage.
   bool is_plain = false;
   // Actions that are one (Action::with_next), in one order: `count` of them in a step. `whole`: both gradients.
   struct Pair {
@@ -100,7 +101,7 @@ struct StepEstimator::Parts {
   using SplitKey = std::tuple<int, SplitKind, std::vector<int>>;        // stages, and how
   static SplitKey split_key(const Layout& layout) { return {stage_count(layout), layout.split, layout.split_list}; }
   std::map<SplitKey, std::vector<std::vector<RunCount>>> splits;
-  std::map<std::tuple<const Schedule*, int, int, int>, ScheduleUse> uses;
+  std::map<std::tuple<const Schedule*, int, int, int, bool>, ScheduleUse> uses;
   std::map<std::tuple<int, int, int, bool>, std::vector<BlockElements>>
       run_elements;  // per tensor and expert degrees, table shared: of one block of each run
   std::tuple<ShapeKey, int, int, SplitKey, bool, bool> costs_key{};
@@ -127,7 +128,7 @@ struct StepEndSeconds {
   double data = 0, last_data = 0, optimizer = 0;
 };
 StepEndSeconds step_end(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, int q);
-// The same on rank 0 of a schedule that is not plain but has_passes_bound. `reduces`: its list ends with the weight gradient of stage 0.
+// The same of a schedule that is not plain but is_uniform, with one copy of the model. `reduces`: its list ends with the weight gradient of stage 0.
 StepEndSeconds split_end(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, const ScheduleUse& use,
                          int q, bool reduces);
 // True where a stage costs the same on every rank, so that schedules which are not plain have bounds of their own, with
@@ -158,7 +159,7 @@ double data_lane_seconds(StepEstimator::Parts& parts, const Step& step, int q);
 // Seconds of a rank's own part of the gradient norm, over `elements` of its shards.
 double own_norm_seconds(const StepEstimator::Parts& parts, const Machine& machine, double elements);
 // Least seconds that the products of each stage lose beside messages of their data group (StepConstants::beside): in one
-// forward and one backward, in the last micro-batch's backward besides, and in a step. Only for plain schedules.
+// forward and one backward, in its last backward of a step besides, and in a step. Only for plain schedules.
 // `unused`: what more they would lose if the rest of the reductions, too, ran beside products of later actions.
 struct Lost {
   double forward = 0, backward = 0, last_backward = 0, step = 0, unused = 0;

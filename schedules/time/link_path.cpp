@@ -22,7 +22,6 @@ constexpr double unbounded = std::numeric_limits<double>::infinity();
 // the same ports have what it leaves.
 struct WayBetween : Links {
   double cap = unbounded;
-  Links of_one() const { return {latency, std::min(bandwidth, cap)}; }
 };
 WayBetween way_between(const Cluster& cluster, int a, int b) {
   thread_local Route route;
@@ -59,14 +58,15 @@ double least_cap(const Cluster& cluster, const std::vector<std::int32_t>& ranks)
   return cap;
 }
 
-// `closes`: the last rank sends to the first.
-LinkPath ring_path(const Cluster& cluster, const std::vector<std::int32_t>& ranks, bool closes) {
+// `closes`: the last rank sends to the first. `share`: of each port.
+LinkPath ring_path(const Cluster& cluster, const std::vector<std::int32_t>& ranks, bool closes, double share) {
   Links slowest{0, unbounded}, ports = slowest;
   LinkPath path;
   const std::size_t messages = closes || ranks.size() < 2 ? ranks.size() : ranks.size() - 1;
   for (std::size_t i = 0; i < messages; ++i) {
-    const WayBetween way = way_between(cluster, ranks[i], ranks[(i + 1) % ranks.size()]);
-    take_slower(slowest, way.of_one());
+    WayBetween way = way_between(cluster, ranks[i], ranks[(i + 1) % ranks.size()]);
+    way.bandwidth *= share;
+    take_slower(slowest, {way.latency, std::min(way.bandwidth, way.cap)});
     take_slower(ports, way);
     const Machine& machine = cluster.groups[place_of(cluster, ranks[i]).group].machine;
     if (machine.reduce_bandwidth > 0 &&
@@ -133,6 +133,11 @@ std::optional<Span> span_of(const Cluster& cluster, const Communicator& communic
 
 namespace {
 
+bool are_on_several_nodes(const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
+  const int first = place_of(cluster, ranks.front()).node;
+  return std::ranges::any_of(ranks, [&](std::int32_t rank) { return place_of(cluster, rank).node != first; });
+}
+
 // The slowest constants of the members' machines; nullptr where one of them has no measured collectives.
 const Machine* measured_machine(const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
   const Machine* slowest = nullptr;
@@ -165,19 +170,19 @@ int gpus_on_port(const Cluster& cluster, const Fabric& network, const Place& pla
   return static_cast<int>(gpus.size());
 }
 
+// The part of a port to other nodes that each GPU of a node has, where messages are priced by measured ones.
+double port_share_of(const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
+  if (ranks.size() < 2 || measured_machine(cluster, ranks) == nullptr || !are_on_several_nodes(cluster, ranks))
+    return 1;
+  const Fabric& network = cluster.fabrics[fabric_between(cluster, ranks.front(), ranks.back())];
+  return 1.0 / gpus_on_port(cluster, network, place_of(cluster, ranks.front()));
+}
+
 void take_starts(LinkPath& path, const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
   path.measured = measured_machine(cluster, ranks);
   if (path.measured == nullptr || ranks.size() < 2) return;
   const StepConstants& constants = path.measured->constants;
-  const bool inside = std::all_of(ranks.begin(), ranks.end(), [&](std::int32_t rank) {
-    return place_of(cluster, rank).node == place_of(cluster, ranks.front()).node;
-  });
-  path.start = inside ? constants.node_start : constants.network_start;
-  if (!inside) {
-    const Fabric& network = cluster.fabrics[fabric_between(cluster, ranks.front(), ranks.back())];
-    path.port_share = 1.0 / gpus_on_port(cluster, network, place_of(cluster, ranks.front()));
-    path.neighbours.bandwidth *= path.port_share, path.bandwidth *= path.port_share;
-  }
+  path.start = are_on_several_nodes(cluster, ranks) ? constants.network_start : constants.node_start;
 }
 
 // GPUs of one node without a switch: a group reaches a share of each port. Not where the user gave the fabric's
@@ -195,11 +200,6 @@ void take_mesh(LinkPath& path, const Cluster& cluster, const Communicator& commu
   path.weight /= share;
   for (double* bandwidth : {&path.bandwidth, &path.neighbours.bandwidth, &path.span.inside.bandwidth})
     *bandwidth *= share;
-}
-
-bool are_on_several_nodes(const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
-  const int first = place_of(cluster, ranks.front()).node;
-  return std::ranges::any_of(ranks, [&](std::int32_t rank) { return place_of(cluster, rank).node != first; });
 }
 
 // As pairwise_as_ring, for members that lie unevenly on the nodes: the busiest port, and the most latency of a member.
@@ -231,7 +231,9 @@ Links links_of_pairs(const Cluster& cluster, const std::vector<std::int32_t>& ra
 
 LinkPath switched_path_of(const Cluster& cluster, const Communicator& communicator) {
   const auto& ranks = communicator.ranks;
-  LinkPath path = ring_path(cluster, ranks, communicator.axis != Axis::pipeline);
+  const double share = port_share_of(cluster, ranks);
+  LinkPath path = ring_path(cluster, ranks, communicator.axis != Axis::pipeline, share);
+  path.port_share = share;
   take_starts(path, cluster, ranks);
   const bool in_pairs = communicator.axis == Axis::expert;
   Algorithm wanted = cluster.algorithms[static_cast<std::size_t>(communicator.axis)];

@@ -30,7 +30,7 @@ struct LinkPath {
   Span span{};                            // for algorithms other than ring
   Links neighbours{};                     // the slowest from one rank to the next, for a shift
   Links pairs{};                          // of every member to every other: Gloo's, and all-to-alls of members without
-                                          // a span; bandwidth 0: not available
+                                          // a span, or in a ring with a weak pair; bandwidth 0: not available
   RouteBytes routes{};                    // of tokens, in all-to-alls
   double start = 0;                       // seconds of a message beside its rounds and bytes
   double port_share = 1;                  // of a port to other nodes, for each GPU of a node

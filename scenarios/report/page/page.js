@@ -7,7 +7,7 @@ function makeCard(card, isAnswer) {
   return made;
 }
 
-// Of parts with one colour, each is lighter than the one before.
+// Of parts with one colour, the second to the fifth are lighter than the one before.
 function makeBar(section, place) {
   const bar = element('div', 'bar'), legend = element('ul', 'legend'), lightness = [100, 62, 42, 28, 18], before = {};
   for (const share of section.shares) {

@@ -341,8 +341,9 @@ function makeTimeline(section, place) {
 
   // Rows that are out of view, because the box scrolls.
   function tellMore(top) {
-    const rows = (test) => new Set(lanes.filter(test).map((lane) => lane.row)).size;
-    const above = rows((lane) => lane.y + lane.height <= top), below = rows((lane) => lane.y >= top + seen - axisHeight);
+    const computes = lanes.filter((lane) => lane.computes);  // the first lane of each row
+    const above = computes.filter((lane) => lane.y + lane.height <= top).length;
+    const below = computes.filter((lane) => lane.y >= top + seen - axisHeight).length;
     const parts = [above > 0 ? above + ' above' : '', below > 0 ? below + ' below' : ''].filter((part) => part);
     const text = parts.length > 0 ? 'More rows: ' + parts.join(', ') + '. Scroll inside the timeline.' : '';
     if (more.textContent !== text) more.textContent = text;
