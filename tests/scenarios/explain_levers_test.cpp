@@ -178,6 +178,27 @@ TEST(LeverTrials, AreTheSameForAnyNumberOfWorkersHoweverFewAreSimulated) {
   }
 }
 
+// Bounds know no table of measured blocks: without one, every lever would be slower than the step by its bound.
+TEST(LeverTrials, OfAMachineWithATableOfBlocksHaveNoBound) {
+  const Scenario scenario = loaded("../studies/pipefisher-2022/bert-base.yaml");
+  const std::vector<LeverTrial> trials = lever_trials(scenario, replayed_step_s(scenario), all_levers());
+  const auto zb = std::ranges::find(trials, "schedule zb-h1", &LeverTrial::lever);
+  ASSERT_NE(zb, trials.end());
+  EXPECT_TRUE(zb->simulated);
+  EXPECT_GT(zb->gain, 0.2);
+}
+
+// A V100 has no constants of flash attention, which one lever asks for.
+TEST(LeverTrials, ThatCannotBePricedSayWhyAndLeaveTheOthers) {
+  const Scenario scenario = loaded(
+      "llama-8b-64xh100.yaml", {"model.layers=4", "cluster.machine=v100-32gb", "cluster.nodes=1", "layout.tensor=2",
+                                "layout.pipeline=1", "layout.data=4", "schedule.kernels=torch", "run.dtype=float16"});
+  const std::vector<LeverTrial> trials = lever_trials(scenario, replayed_step_s(scenario), all_levers());
+  EXPECT_TRUE(std::ranges::any_of(trials, [](const LeverTrial& trial) { return trial.why_not.empty(); }));
+  EXPECT_TRUE(std::ranges::any_of(
+      trials, [](const LeverTrial& trial) { return trial.why_not.find("flash") != std::string::npos; }));
+}
+
 // Recomputing nothing is faster and does not fit: the table has it behind what fits.
 TEST(LeverTrials, WhatDoesNotFitComesBehindWhatDoes) {
   const Scenario scenario = loaded("llama-8b-64xh100.yaml", {"model.layers=16", "model.sequence=262144",
