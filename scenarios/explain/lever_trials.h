@@ -1,5 +1,6 @@
 // Every lever tried alone, as far as it takes to find the fastest: its bound, then its replay, which has no contention,
-// then its simulation, each never shorter than the one before. A lever that is slower than the scenario's own step, or
+// then its simulation, each no shorter than the one before (but a replay by little, 0.01 % seen, where contention
+// delays the step before). A lever that is slower than the scenario's own step, or
 // than all of the fastest ones that fit, keeps the number that shows so.
 //
 // Forked workers do it, one a core (scenarios/plan/ranking.h). The answer does not depend on their number.
@@ -30,8 +31,8 @@ struct LeverTrial {
 
 struct LeverOptions {
   int workers = 0;  // 0: one a core
-  int simulated =
-      10;  // of the fastest that fit; those that do not fit are simulated where they are faster than the step
+  // So many of the fastest that fit are simulated; of those that do not fit, all that are faster than the step.
+  int simulated = 10;
   std::function<void(int done, int left)> progress;
   std::function<bool()> interrupted;
 };

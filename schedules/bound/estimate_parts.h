@@ -128,7 +128,8 @@ struct StepEndSeconds {
   double data = 0, last_data = 0, optimizer = 0;
 };
 StepEndSeconds step_end(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, int q);
-// The same of a schedule that is not plain but is_uniform, with one copy of the model. `reduces`: its list ends with the weight gradient of stage 0.
+// The same of a schedule that is not plain but is_uniform, with one copy of the model. `reduces`: the list of rank q ends
+// with the weight gradient of stage 0.
 StepEndSeconds split_end(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, const ScheduleUse& use,
                          int q, bool reduces);
 // True where a stage costs the same on every rank, so that schedules which are not plain have bounds of their own, with
@@ -151,7 +152,8 @@ class Together {
 };
 // True if passes_seconds holds.
 bool has_passes_bound(StepEstimator::Parts& parts, const Step& step, int micro_batches);
-// For a schedule that is plain or has_passes_bound: seconds of the path through all actions up to the end of rank 0's list.
+// For a schedule that is plain or has_passes_bound: seconds of the path through all actions up to the end of rank 0's
+// list.
 double passes_seconds(StepEstimator::Parts& parts, const Step& step, int micro_batches, const ActionLists& lists,
                       double lead);
 // (3): seconds of the data group's lane of pipeline rank q under ZeRO 2 and 3; else 0.
