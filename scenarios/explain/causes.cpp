@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <numeric>
 #include <stdexcept>
-#include <thread>
 
 #include "scenarios/language/quantity.h"
 #include "scenarios/language/usage_error.h"
-#include "scenarios/plan/ranking.h"
+#include "scenarios/plan/workers.h"
 #include "scenarios/simulate/prediction.h"
 
 namespace slipway::scenarios {
@@ -31,7 +30,6 @@ struct Found {
   double speed = 0;
   int of_stage = 0;
 };
-static_assert(sizeof(Found) <= Workers::result_bytes);
 
 void add(const std::string& name, const std::string& id, double spread, const Found& found, MeasuredStep& measured) {
   if (!found.is_any)
@@ -57,26 +55,28 @@ Found stage_that_needs_least(MovedStep& step, double target_s) {
   return found_in(best, of);
 }
 
-// Job 0: the stages, which take longest; job i > 0: rates[i - 1]. On all cores.
-std::vector<Found> found_for(MovedStep& step, const std::vector<Rate>& rates, double target_s, bool slower) {
+// Job 0: the stages, which take longest; job i > 0: rates[i - 1]. On all cores. Unset when interrupted.
+std::optional<std::vector<Found>> found_for(MovedStep& step, const std::vector<Rate>& rates, double target_s,
+                                            bool slower, const std::function<bool()>& interrupted) {
   std::vector<Found> all(rates.size() + 1);
-  const int jobs = static_cast<int>(all.size()), cores = static_cast<int>(std::thread::hardware_concurrency());
-  Workers workers(std::clamp(cores, 1, jobs), Workers::Work([&](int job, double, std::byte* result) {
-                    const Found found =
-                        job > 0  ? found_in(step.speed_for(rates[static_cast<std::size_t>(job) - 1], target_s))
-                        : slower ? stage_that_needs_least(step, target_s)
-                                 : Found{};
-                    std::memcpy(result, &found, sizeof found);
-                  }));
-  for (int given = 0, done = 0; done < jobs;) {
-    while (given < jobs && workers.idle()) workers.give(given++);
-    constexpr int patience_ms = 200;
-    const auto outcome = workers.take(patience_ms);
-    if (!outcome) continue;
-    if (outcome->failed) throw std::runtime_error(std::string("looking for causes: ") + outcome->text);
-    std::memcpy(&all[static_cast<std::size_t>(outcome->job)], outcome->result, sizeof(Found));
+  std::vector<int> jobs(all.size());
+  std::iota(jobs.begin(), jobs.end(), 0);
+  Workers workers(std::min(core_count(), static_cast<int>(jobs.size())), [&](int job, std::byte* result) {
+    Workers::put(job > 0  ? found_in(step.speed_for(rates[static_cast<std::size_t>(job) - 1], target_s))
+                 : slower ? stage_that_needs_least(step, target_s)
+                          : Found{},
+                 result);
+  });
+  std::size_t done = 0;
+  const auto note = [&](const Workers::Outcome& outcome) {
+    if (outcome.failed) throw std::runtime_error(std::string("looking for causes: ") + outcome.text);
+    all[static_cast<std::size_t>(outcome.job)] = outcome.as<Found>();
     ++done;
-  }
+  };
+  Dealing how;
+  how.go_on = [&](int) { return !(interrupted && interrupted()); };
+  deal(workers, jobs, note, how);
+  if (done < jobs.size()) return std::nullopt;
   return all;
 }
 
@@ -88,7 +88,8 @@ std::string speed_text(double speed) {
 }
 
 MeasuredStep measured_step(MovedStep& step, double predicted_s, double measured_s,
-                           const std::optional<std::pair<double, double>>& interval) {
+                           const std::optional<std::pair<double, double>>& interval,
+                           const std::function<bool()>& interrupted) {
   MeasuredStep measured;
   measured.step_s = measured_s;
   measured.has_interval = interval.has_value();
@@ -96,13 +97,15 @@ MeasuredStep measured_step(MovedStep& step, double predicted_s, double measured_
   const double target_s = step.seconds() * measured_s / predicted_s;
   const std::vector<Rate> rates = rates_of(step.scenario());
   const bool slower = measured_s > predicted_s;
-  const std::vector<Found> found = found_for(step, rates, target_s, slower);
+  const auto found = found_for(step, rates, target_s, slower, interrupted);
+  measured.causes_sought = found.has_value();
+  if (!found) return measured;
   for (std::size_t i = 0; i < rates.size(); ++i)
-    add(rates[i].name, rates[i].id, rates[i].spread, found[i + 1], measured);
+    add(rates[i].name, rates[i].id, rates[i].spread, (*found)[i + 1], measured);
   if (slower)
-    add(step.scenario().step.layout.pipeline > 1 ? fmt::format("a GPU of pipeline rank {}", found[0].of_stage)
+    add(step.scenario().step.layout.pipeline > 1 ? fmt::format("a GPU of pipeline rank {}", found->front().of_stage)
                                                  : "one GPU",
-        "gpu", spread_of_gpus(), found[0], measured);
+        "gpu", spread_of_gpus(), found->front(), measured);
   std::stable_sort(measured.causes.begin(), measured.causes.end(),
                    [](const Cause& a, const Cause& b) { return a.deviation < b.deviation; });
   return measured;

@@ -7,6 +7,7 @@
 // Guarded by tests/scenarios/explain_command_test.cpp.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,13 +27,15 @@ std::string speed_text(double speed);
 struct MeasuredStep {
   double step_s = 0;
   bool has_interval = false, inside = false;
+  bool causes_sought = true;           // false: interrupted
   std::vector<Cause> causes;           // the smallest deviation first
   std::vector<std::string> no_causes;  // names of rates that cannot explain it alone
 };
 
 // `predicted_s`: the simulated step. The replay is moved by as much as the measurement is off.
 MeasuredStep measured_step(MovedStep& step, double predicted_s, double measured_s,
-                           const std::optional<std::pair<double, double>>& interval);
+                           const std::optional<std::pair<double, double>>& interval,
+                           const std::function<bool()>& interrupted = {});
 
 // "2.31 s", "12,000 tokens/s", "410 TFLOP/s" (per GPU, as Megatron-LM counts) as seconds of a step. Throws UsageError.
 double seconds_of_measurement(const std::string& text, const Scenario& scenario);

@@ -86,7 +86,7 @@ Explanation explanation_of(const Scenario& scenario, const ExplainOptions& optio
     begin("looking for causes", 0.3);
     std::optional<std::pair<double, double>> interval;
     if (answer.interval) interval.emplace(answer.interval->low_s, answer.interval->high_s);
-    answer.measured = measured_step(step, answer.step_s, *options.measured_s, interval);
+    answer.measured = measured_step(step, answer.step_s, *options.measured_s, interval, options.levers.interrupted);
   }
   begin("trying levers", before_levers);
   LeverOptions levers = options.levers;

@@ -282,6 +282,7 @@ std::string levers_text(const Explanation& e, int most) {
 }
 
 std::string measured_text(const MeasuredStep& measured) {
+  if (!measured.causes_sought) return "Interrupted: what would explain it was not found.\n\n";
   constexpr std::size_t most = 8;
   std::vector<Cause> rows = measured.causes;
   rows.resize(std::min(most, rows.size()));

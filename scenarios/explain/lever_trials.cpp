@@ -1,18 +1,16 @@
 #include "scenarios/explain/lever_trials.h"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <limits>
 #include <numeric>
 #include <optional>
 #include <set>
 #include <stdexcept>
-#include <thread>
 #include <tuple>
 
-#include "scenarios/plan/ranking.h"
 #include "scenarios/plan/search.h"
+#include "scenarios/plan/workers.h"
 #include "scenarios/step/bubble_work.h"
 #include "schedules/bound/estimate.h"
 
@@ -31,7 +29,6 @@ struct Priced {
   double bound_s, replayed_s, simulated_s;
   Memory estimated, simulated;  // memory by the estimate, and as simulated
 };
-static_assert(sizeof(Priced) <= Workers::result_bytes);
 
 // 0: unknown, for a schedule of a CSV, bubble work and tables of measured blocks, which bounds do not know. What cannot be
 // priced has none either: its worker says why.
@@ -121,38 +118,34 @@ std::vector<LeverTrial> lever_trials(const Scenario& scenario, double step_s, co
   }
   std::vector<double> bounds;
   for (const auto& [trial, changed] : jobs) bounds.push_back(bound_of(changed));
-  std::vector<std::size_t> order(jobs.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return bounds[a] < bounds[b]; });
+  std::vector<int> order(jobs.size());  // the least bound first, so that the limit falls soon
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return bounds[static_cast<std::size_t>(a)] < bounds[static_cast<std::size_t>(b)];
+  });
   std::vector<std::optional<Priced>> results(jobs.size());
   Fastest fastest(options.simulated, step_s);
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const int count = std::min(options.workers > 0 ? options.workers : cores, static_cast<int>(jobs.size()));
-  if (count > 0) {
-    Workers workers(count, Workers::Work([&](int job, double limit_s, std::byte* result) {
-                      const auto at = static_cast<std::size_t>(job);
-                      const Priced of_job = priced(jobs[at].second, bounds[at], limit_s, step_s);
-                      std::memcpy(result, &of_job, sizeof of_job);
-                    }));
-    int given = 0, done = 0;
-    const int all = static_cast<int>(jobs.size());
-    while (done < all && !(options.interrupted && options.interrupted())) {
-      while (given < all && workers.idle())
-        workers.give(static_cast<int>(order[static_cast<std::size_t>(given++)]), fastest.limit());
-      constexpr int patience_ms = 200;
-      const auto outcome = workers.take(patience_ms);
-      if (options.progress) options.progress(done, all - done);
-      if (!outcome) continue;
-      ++done;
-      const auto at = static_cast<std::size_t>(outcome->job);
-      if (outcome->failed) {
-        trials[jobs[at].first].why_not = outcome->text;
-        continue;
-      }
-      std::memcpy(&results[at].emplace(), outcome->result, sizeof(Priced));
-      fastest.add(*results[at]);
+  Workers workers(std::min(options.workers > 0 ? options.workers : core_count(), static_cast<int>(jobs.size())),
+                  Workers::Work([&](int job, double limit_s, std::byte* result) {
+                    const auto at = static_cast<std::size_t>(job);
+                    Workers::put(priced(jobs[at].second, bounds[at], limit_s, step_s), result);
+                  }));
+  const auto note_result = [&](const Workers::Outcome& outcome) {
+    const auto at = static_cast<std::size_t>(outcome.job);
+    if (outcome.failed) {
+      trials[jobs[at].first].why_not = outcome.text;
+      return;
     }
-  }
+    results[at] = outcome.as<Priced>();
+    fastest.add(*results[at]);
+  };
+  Dealing how;
+  how.limit = [&] { return fastest.limit(); };
+  how.go_on = [&](int done) {
+    if (options.progress) options.progress(done, static_cast<int>(jobs.size()) - done);
+    return !(options.interrupted && options.interrupted());
+  };
+  deal(workers, order, note_result, how);
   for (std::size_t at = 0; at < jobs.size(); ++at)
     if (results[at]) note(*results[at], step_s, fastest.limit(), trials[jobs[at].first]);
   std::erase_if(trials,

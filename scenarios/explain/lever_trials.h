@@ -1,9 +1,9 @@
 // Every lever tried alone, as far as it takes to find the fastest: its bound, then its replay, which has no contention,
-// then its simulation, each no shorter than the one before (but a replay by little, 0.01 % seen, where contention
-// delays the step before). A lever that is slower than the scenario's own step, or
-// than all of the fastest ones that fit, keeps the number that shows so.
+// then its simulation, each no shorter than the one before (but a replay by little, 0.01 % seen, where contention delays
+// the step before). A lever that is slower than the scenario's own step, or than all of the fastest ones that fit, keeps
+// the number that shows so.
 //
-// Forked workers do it, one a core (scenarios/plan/ranking.h). The answer does not depend on their number.
+// Forked workers do it, one a core (scenarios/plan/workers.h). The answer does not depend on their number.
 // Guarded by tests/scenarios/explain_levers_test.cpp: the three best are those of simulating every lever.
 #pragma once
 

@@ -1,135 +1,14 @@
 #include "scenarios/plan/ranking.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <csignal>
-#include <cstring>
-#include <exception>
 #include <limits>
 #include <queue>
 #include <stdexcept>
-#include <system_error>
 
 namespace slipway::scenarios {
-
-namespace {
-
-bool read_all(int file, void* to, std::size_t size) {
-  auto* at = static_cast<std::byte*>(to);
-  while (size > 0) {
-    const ssize_t count = read(file, at, size);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    at += count;
-    size -= static_cast<std::size_t>(count);
-  }
-  return true;
-}
-
-bool write_all(int file, const void* from, std::size_t size) {
-  const auto* at = static_cast<const std::byte*>(from);
-  while (size > 0) {
-    const ssize_t count = write(file, at, size);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    at += count;
-    size -= static_cast<std::size_t>(count);
-  }
-  return true;
-}
-
-struct Job {
-  int number = 0;
-  double limit = 0;
-};
-
-[[noreturn]] void be_a_worker(int jobs, int outcomes, pid_t parent, const Workers::Work& work) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);
-  std::signal(SIGINT, SIG_IGN);  // both may reach the whole group; the parent answers them and ends us
-  std::signal(SIGTERM, SIG_IGN);
-  for (Job job; read_all(jobs, &job, sizeof job);) {
-    Workers::Outcome outcome;
-    outcome.job = job.number;
-    try {
-      work(job.number, job.limit, outcome.result);
-    } catch (const std::exception& error) {
-      outcome.failed = true;
-      std::strncpy(outcome.text, error.what(), sizeof outcome.text - 1);
-    }
-    if (!write_all(outcomes, &outcome, sizeof outcome)) break;
-  }
-  _exit(0);
-}
-
-}  // namespace
-
-Workers::Workers(int count, Work work) {
-  const pid_t parent = getpid();
-  for (int i = 0; i < count; ++i) {
-    int jobs[2], outcomes[2];
-    if (pipe2(jobs, O_CLOEXEC) != 0 || pipe2(outcomes, O_CLOEXEC) != 0)
-      throw std::system_error(errno, std::generic_category(), "cannot start a worker: pipe");
-    const pid_t id = fork();
-    if (id == 0) {
-      close(jobs[1]);
-      for (const Worker& earlier : workers_) close(earlier.jobs);
-      be_a_worker(jobs[0], outcomes[1], parent, work);
-    }
-    close(jobs[0]);
-    close(outcomes[1]);
-    if (id < 0) throw std::system_error(errno, std::generic_category(), "cannot start a worker: fork");
-    workers_.push_back({id, jobs[1], outcomes[0], false});
-  }
-}
-
-Workers::~Workers() {
-  for (const Worker& worker : workers_) {
-    kill(worker.id, SIGKILL);  // a simulation that it started dies with it
-    close(worker.jobs);
-    close(worker.outcomes);
-    while (waitpid(worker.id, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
-}
-
-bool Workers::idle() const { return busy() < static_cast<int>(workers_.size()); }
-
-int Workers::busy() const {
-  return static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [](const Worker& w) { return w.busy; }));
-}
-
-void Workers::give(int number, double limit) {
-  const Job job{number, limit};
-  const auto worker = std::find_if(workers_.begin(), workers_.end(), [](const Worker& w) { return !w.busy; });
-  worker->busy = true;
-  if (!write_all(worker->jobs, &job, sizeof job))
-    throw std::runtime_error("a worker of the search ended before its work; is there enough memory?");
-}
-
-std::optional<Workers::Outcome> Workers::take(int wait_ms) {
-  std::vector<pollfd> files;
-  for (const Worker& worker : workers_) files.push_back({worker.outcomes, POLLIN, 0});
-  if (poll(files.data(), files.size(), wait_ms) <= 0) return std::nullopt;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    if (files[i].revents == 0) continue;
-    Outcome outcome;
-    if (!read_all(workers_[i].outcomes, &outcome, sizeof outcome))
-      throw std::runtime_error("a worker of the search ended before its work; is there enough memory?");
-    workers_[i].busy = false;
-    return outcome;
-  }
-  return std::nullopt;
-}
 
 namespace {
 
@@ -141,7 +20,6 @@ struct Numbers {  // the message of a worker
   double memory_bytes, memory_share, fit_probability, timeline_bytes, timeline_share;
   double replayed_s;
 };
-static_assert(sizeof(Numbers) <= Workers::result_bytes);
 
 Numbers numbers_of(const PricedLayout& row) {
   return {row.simulated,          row.step_time_s,  row.mfu,          row.compute_share,   row.bubble_share,
@@ -221,14 +99,13 @@ void Ranking::price(std::size_t candidate, double limit, std::byte* result) cons
       const bool is_too_large = !numbers.simulated && numbers.memory_share > options_.memory_share;
       const bool is_too_slow = !numbers.simulated && numbers.replayed_s > limit * apart;
       if ((numbers.simulated && is_replayed) || is_too_large || is_too_slow) {
-        std::memcpy(result, &numbers, sizeof numbers);
+        Workers::put(numbers, result);
         return;
       }
     }
   }
-  const Numbers numbers =
-      numbers_of(price_if_it_fits(scenario_, candidates_[candidate].choice, options_.memory_share, limit));
-  std::memcpy(result, &numbers, sizeof numbers);
+  Workers::put(numbers_of(price_if_it_fits(scenario_, candidates_[candidate].choice, options_.memory_share, limit)),
+               result);
 }
 
 bool Ranking::fits(std::size_t candidate) const {
@@ -315,14 +192,13 @@ void Ranking::take(Round& round) {
     throw std::runtime_error("simulating the layout " + layout_text(candidates_[candidate].choice) + ": " +
                              outcome->text);
   }
-  note_row(candidate, outcome->result);
+  note_row(candidate, *outcome);
   ++round.done;
   if (fits(candidate) && is_simulated(candidate)) round.add(row(candidate).step_time_s);
 }
 
-void Ranking::note_row(std::size_t candidate, const std::byte* result) {
-  Numbers numbers;
-  std::memcpy(&numbers, result, sizeof numbers);
+void Ranking::note_row(std::size_t candidate, const Workers::Outcome& outcome) {
+  const auto numbers = outcome.as<Numbers>();
   found_[candidate] = values_of(numbers);
   PricedLayout& row = rows_[candidate];
   row.choice = candidates_[candidate].choice;

@@ -1,71 +1,26 @@
-// Forked workers that price layouts. A simulation needs its own process, and a layout that exhausts memory must not end
-// the search. Jobs are numbers, whose meaning the workers know from the fork, with a limit beyond which the answer does
-// not matter.
-//
-//   parent ──► give(job) ──► pipe ──► worker: work(job) → Outcome ──► pipe ──► take() ──► parent
-//
-// Workers end with the parent, however it ends. Guarded by tests/scenarios/search_test.cpp.
-#pragma once
-
-#include <sys/types.h>
-
-#include <cstddef>
-#include <functional>
-#include <limits>
-#include <optional>
-#include <set>
-#include <string>
-#include <unordered_map>
-#include <vector>
-
-#include "scenarios/plan/screen.h"
-
-namespace slipway::scenarios {
-
-class Workers {
- public:
-  // The limit on a job's result, which is plain data.
-  static constexpr std::size_t result_bytes = 128;
-  struct Outcome {
-    int job = 0;
-    bool failed = false;
-    char text[1024] = {};  // the exception's
-    std::byte result[result_bytes] = {};
-  };
-  // Writes its result. An exception becomes `failed` and `text`.
-  using Work = std::function<void(int job, double limit, std::byte* result)>;
-  Workers(int count, Work work);
-  // Work without a limit.
-  Workers(int count, std::function<void(int job, std::byte* result)> work)
-      : Workers(count, Work([work = std::move(work)](int job, double, std::byte* result) { work(job, result); })) {}
-  ~Workers();
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
-
-  bool idle() const;  // a worker has no job
-  int busy() const;
-  void give(int job, double limit = std::numeric_limits<double>::infinity());  // requires idle()
-  // The next result; unset after `wait_ms` without one. Throws std::runtime_error when a worker died.
-  std::optional<Outcome> take(int wait_ms);
-
- private:
-  struct Worker {
-    pid_t id = -1;
-    int jobs = -1, outcomes = -1;  // our ends
-    bool busy = false;
-  };
-  std::vector<Worker> workers_;
-};
-
 // The fastest of many candidates, with as few simulations as possible (private to search*).
 //
 //   closed form (estimate.h) ──► passes through the schedule (passes_bound) ──► verdict, replay ──► simulation
 //   microseconds                 a millisecond                                  a tenth of a second
 //
-// None of these bounds exceeds the simulated step, nor does the replay, which is one without contention. The candidate with the least bound so far goes on to its next stage, until
-// all remaining bounds exceed the simulated steps. The set of candidates that count as simulated does not depend on the
-// number of workers: a candidate with a bound above the final limit does not count, even if an idle worker took it.
+// None of these bounds exceeds the simulated step, nor does the replay, which is one without contention. The candidate
+// with the least bound so far goes on to its next stage, until all remaining bounds exceed the simulated steps. The set of
+// candidates that count as simulated does not depend on the number of workers: a candidate with a bound above the final
+// limit does not count, even if an idle worker took it.
 // Guarded by tests/scenarios/search_test.cpp.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "scenarios/plan/screen.h"
+#include "scenarios/plan/workers.h"
+
+namespace slipway::scenarios {
 
 // Layouts that were simulated, and those that may still be.
 using ProgressOf = std::function<void(int done, int left)>;
@@ -105,7 +60,7 @@ class Ranking {
   void ask(Round& round, const Item& item);
   bool is_simulated(std::size_t candidate) const;
   void take(Round& round);
-  void note_row(std::size_t candidate, const std::byte* result);
+  void note_row(std::size_t candidate, const Workers::Outcome& outcome);
   void price(std::size_t candidate, double limit, std::byte* result) const;
   bool fits(std::size_t candidate) const;
   bool interrupted() const { return options_.interrupted && options_.interrupted(); }

@@ -1,7 +1,6 @@
 #include "scenarios/plan/refine.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -9,7 +8,7 @@
 
 #include "scenarios/language/check_scenario.h"
 #include "scenarios/memory/changes.h"
-#include "scenarios/plan/ranking.h"
+#include "scenarios/plan/workers.h"
 #include "schedules/bound/balanced_split.h"
 
 namespace slipway::scenarios {
@@ -223,19 +222,18 @@ class Refiner {
   // Prices variants. Infinite: does not fit, or cannot be faster than a known one.
   void price(const std::vector<Variant>& variants) {
     std::vector<Job> jobs = jobs_of(variants);
-    const int count = static_cast<int>(jobs.size());
-    Workers workers(std::min(workers_of(options_), count), [&](int job, std::byte* result) {
+    std::vector<int> order(jobs.size());
+    std::iota(order.begin(), order.end(), 0);
+    Workers workers(std::min(workers_of(options_), static_cast<int>(jobs.size())), [&](int job, std::byte* result) {
       const Step choice = choice_of(jobs[job].variant);
       const PricedLayout row = price_if_it_fits(scenario_, choice, options_.memory_share);
-      const double seconds = fits(row, options_.memory_share) ? row.step_time_s : infinite;
-      const Answer answer{seconds, row.simulated};
-      std::memcpy(result, &answer, sizeof answer);
+      Workers::put(Answer{fits(row, options_.memory_share) ? row.step_time_s : infinite, row.simulated}, result);
     });
-    for (int given = 0; !interrupted();) {
-      while (given < count && workers.idle() && is_promising(jobs[given])) workers.give(given++);
-      if (workers.busy() == 0) break;
-      if (const auto outcome = workers.take(100)) note(*outcome, jobs);
-    }
+    Dealing how;
+    how.wanted = [&](int job) { return is_promising(jobs[job]); };
+    how.go_on = [&](int) { return !interrupted(); };
+    deal(
+        workers, order, [&](const Workers::Outcome& outcome) { note(outcome, jobs); }, how);
     // Not counted: jobs taken by an idle worker before the bound fell below theirs, so that workers change no count.
     simulated_ += static_cast<int>(
         std::count_if(jobs.begin(), jobs.end(), [&](const Job& job) { return job.simulated && is_promising(job); }));
@@ -249,8 +247,7 @@ class Refiner {
       if (interrupted()) return;
       throw std::runtime_error("simulating the layout " + layout_text(choice_of(job.variant)) + ": " + outcome.text);
     }
-    Answer answer{};
-    std::memcpy(&answer, outcome.result, sizeof answer);
+    const auto answer = outcome.as<Answer>();
     job.simulated = answer.simulated;
     seconds_[job.variant] = answer.seconds;
     least_s_ = std::min(least_s_, answer.seconds);

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <limits>
 #include <new>
-#include <thread>
 
 #include "scenarios/command_line/shard.h"
 #include "scenarios/plan/ranking.h"
@@ -172,9 +171,7 @@ bool is_better(const PricedLayout& a, const PricedLayout& b) {
   return a.step_time_s != b.step_time_s ? a.step_time_s < b.step_time_s : a.memory_bytes < b.memory_bytes;
 }
 
-int workers_of(const SearchOptions& options) {
-  return options.workers > 0 ? options.workers : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-}
+int workers_of(const SearchOptions& options) { return options.workers > 0 ? options.workers : core_count(); }
 
 SearchResult search_layouts(const Scenario& scenario, const SearchSpace& space, const SearchOptions& options) {
   const auto begin = std::chrono::steady_clock::now();

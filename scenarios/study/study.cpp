@@ -2,22 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <set>
-#include <thread>
 
 #include "scenarios/language/keys.h"
 #include "scenarios/language/nearest.h"
 #include "scenarios/language/usage_error.h"
-#include "scenarios/plan/ranking.h"
+#include "scenarios/plan/workers.h"
 #include "scenarios/simulate/prediction.h"
 
 namespace slipway::scenarios {
 
 namespace {
 
-static_assert(sizeof(StudyMetrics) <= Workers::result_bytes);
 constexpr double absent = std::numeric_limits<double>::quiet_NaN();
 
 void add_memory(const Prediction& prediction, StudyMetrics& metrics) {
@@ -100,10 +97,8 @@ class Runner {
   bool unfinished() const { return next_ < points_.size() || !under_way_.empty(); }
 
   void with_one_team() {
-    Workers team(workers_, [this](int job, std::byte* result) {
-      const StudyMetrics metrics = metrics_of_point(points_[job]);
-      std::memcpy(result, &metrics, sizeof metrics);
-    });
+    Workers team(workers_,
+                 [this](int job, std::byte* result) { Workers::put(metrics_of_point(points_[job]), result); });
     while (unfinished() && !interrupted_()) {
       while (team.idle() && next_ < points_.size()) {
         under_way_.insert(static_cast<int>(next_));
@@ -119,7 +114,7 @@ class Runner {
     if (outcome.failed) {
       row.error = in_short(outcome.text);
     } else {
-      std::memcpy(&row.metrics, outcome.result, sizeof row.metrics);
+      row.metrics = outcome.as<StudyMetrics>();
       row.basis = basis_of_point(row.point);
     }
     under_way_.erase(outcome.job);

@@ -6,7 +6,6 @@
 #include <ostream>
 #include <set>
 #include <sstream>
-#include <thread>
 
 #include "scenarios/answers/readable.h"
 #include "scenarios/command_line/command.h"
@@ -16,6 +15,7 @@
 #include "scenarios/files/files.h"
 #include "scenarios/language/document.h"
 #include "scenarios/language/nearest.h"
+#include "scenarios/plan/workers.h"
 #include "scenarios/study/plot.h"
 #include "scenarios/study/shard.h"
 #include "scenarios/study/study_page.h"
@@ -204,8 +204,7 @@ int answer(const CommandOptions& options, const Study& study, bool interrupted, 
 int study_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = declared_options();
   if (!options.parse(args, out)) return status_done;
-  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  const int jobs = options.integer("jobs", cores, 1);
+  const int jobs = options.integer("jobs", core_count(), 1);
   if (const auto name = options.text("figure")) checked_metric("--figure", *name);
   std::vector<Variation> variations;
   Study study;

@@ -1,11 +1,9 @@
 #include "scenarios/validate/graph_prices.h"
 
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
-#include <thread>
 
-#include "scenarios/plan/ranking.h"
+#include "scenarios/plan/workers.h"
 #include "scenarios/step/simulated_step.h"
 #include "scenarios/tables/price.h"
 #include "scenarios/tables/priced_run.h"
@@ -21,7 +19,7 @@ void keep_price(RowResult& result, const Workers::Outcome& outcome) {
     price.cannot = outcome.text;
     return;
   }
-  std::memcpy(&price.step_s, outcome.result, sizeof price.step_s);
+  price.step_s = outcome.as<double>();
   result.peak_flops = peak_flops_of(*result.row);
   price.mfu = mfu_of(*result.row, price.step_s, result.peak_flops);
 }
@@ -42,19 +40,16 @@ void price_by_graph(Validation& validation, GraphEngine engine, const std::funct
                            : engine == GraphEngine::book
                                ? PricedStep(scenario).replay([](const Machine&) { return book_constants(); })
                                : replayed_step_s(scenario);
-    std::memcpy(result, &seconds, sizeof seconds);
+    Workers::put(seconds, result);
   };
-  Workers workers(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())), work);
-  std::size_t given = 0, taken = 0;
-  while (taken < jobs.size()) {
-    while (given < jobs.size() && workers.idle()) workers.give(jobs[given++]);
-    constexpr int pause_ms = 500;
-    if (const auto outcome = workers.take(pause_ms)) {
-      keep_price(result_of(outcome->job), *outcome);
-      ++taken;
-    }
-    progress(static_cast<double>(taken) / static_cast<double>(jobs.size()));
-  }
+  Workers workers(core_count(), work);
+  Dealing how;
+  how.go_on = [&](int done) {
+    progress(static_cast<double>(done) / static_cast<double>(std::max<std::size_t>(1, jobs.size())));
+    return true;
+  };
+  deal(
+      workers, jobs, [&](const Workers::Outcome& outcome) { keep_price(result_of(outcome.job), outcome); }, how);
 }
 
 }  // namespace slipway::scenarios

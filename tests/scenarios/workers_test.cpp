@@ -5,40 +5,58 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <cstring>
 #include <optional>
 #include <stdexcept>
+#include <vector>
 
-#include "scenarios/memory/changes.h"
-#include "scenarios/plan/ranking.h"
+#include "scenarios/plan/workers.h"
 
 namespace slipway::test {
 
 namespace {
 
+using namespace scenarios;
+
 TEST(Workers, AnswerEachJobOnceAndHandOnWhatIsThrown) {
   Workers workers(2, [](int job, std::byte* result) {
     if (job == 3) throw std::runtime_error("job three");
-    const int square = job * job;
-    std::memcpy(result, &square, sizeof square);
+    Workers::put(job * job, result);
   });
-  int sum = 0, failures = 0, next = 0, done = 0;
-  while (done < 6) {
-    while (next < 6 && workers.idle()) workers.give(next++);
-    const auto outcome = workers.take(1000);
-    ASSERT_TRUE(outcome.has_value());
-    ++done;
-    if (outcome->failed) {
-      ++failures;
-      EXPECT_STREQ(outcome->text, "job three");
-      continue;
+  int sum = 0, failures = 0;
+  deal(workers, {0, 1, 2, 3, 4, 5}, [&](const Workers::Outcome& outcome) {
+    if (!outcome.failed) {
+      sum += outcome.as<int>();
+      return;
     }
-    int square = 0;
-    std::memcpy(&square, outcome->result, sizeof square);
-    sum += square;
-  }
+    ++failures;
+    EXPECT_STREQ(outcome.text, "job three");
+  });
   EXPECT_EQ(sum, 0 + 1 + 4 + 16 + 25);
   EXPECT_EQ(failures, 1);
+}
+
+// One worker, so that jobs end in the order of the list.
+TEST(Workers, AreGivenTheLimitAtThatTimeAndNoJobAfterOneThatIsNotWanted) {
+  Workers workers(1, Workers::Work([](int job, double limit, std::byte* result) {
+                    Workers::put(100 * job + static_cast<int>(limit), result);
+                  }));
+  std::vector<int> results;
+  Dealing how;
+  how.limit = [&] { return 10.0 - static_cast<double>(results.size()); };
+  how.wanted = [](int job) { return job != 7; };
+  deal(
+      workers, {5, 2, 7, 1}, [&](const Workers::Outcome& outcome) { results.push_back(outcome.as<int>()); }, how);
+  EXPECT_THAT(results, testing::ElementsAre(510, 209));
+}
+
+TEST(Workers, AreDealtNoMoreJobsOnceTheyAreToEnd) {
+  Workers workers(1, [](int job, std::byte* result) { Workers::put(job, result); });
+  std::vector<int> results;
+  Dealing how;
+  how.go_on = [](int done) { return done < 2; };
+  deal(
+      workers, {3, 4, 5, 6}, [&](const Workers::Outcome& outcome) { results.push_back(outcome.as<int>()); }, how);
+  EXPECT_THAT(results, testing::ElementsAre(3, 4));
 }
 
 // As `timeout` and job schedulers send it: to the whole group. The parent gives the answer.
