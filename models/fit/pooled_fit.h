@@ -40,6 +40,7 @@ struct PooledConstants {
   double row_spread = 0.085;       // of ln(measured / predicted) of a run, beyond what the constants leave open: of a
                                    // fit, the root mean square over its tables
   double freedom = 5;              // degrees of freedom of Student's t: how sure row_spread is; at least 1
+  std::string runs;                // the user's own runs among those fitted to, as a table (scenarios/tables); or empty
 };
 
 StepConstants constants_of(const PooledConstants& pooled, const std::string& trainer, const std::string& machine);

@@ -5,16 +5,31 @@
 namespace slipway::models {
 namespace {
 
-// Rounds inside a node are NCCL's hops, rounds between nodes the step's.
+// Did `slipway calibrate` fit it to messages of this cluster?
+bool is_measured(const Machine& machine, const char* number) {
+  return std::ranges::any_of(machine.deviations, [&](const FittedDeviation& each) { return each.name == number; });
+}
+
+// Of a port's bandwidth: inside a node of what NCCL's kernels reach, so below the link.
+double share_of(const Machine& machine, Fabric::Scope scope) {
+  if (scope == Fabric::Scope::node) return machine.constants.node_share;
+  if (is_measured(machine, "network_link.efficiency")) return machine.network_link.efficiency;
+  return std::min(1.0, machine.constants.network_share);
+}
+
+double hop_of(const Machine& machine, Fabric::Scope scope) {
+  if (scope == Fabric::Scope::node) return 0;  // NCCL's hops are in its kernels
+  return is_measured(machine, "network_link.latency") ? machine.network_link.latency : machine.constants.network_hop;
+}
+
 void set_fabric(Fabric& fabric, const std::vector<NodeGroup>& groups) {
   double bandwidth = 0, hop = 0;
   for (const int g : fabric.groups) {
     const Machine& machine = groups[g].machine;
     const bool inside = fabric.scope == Fabric::Scope::node;
-    const double share = inside ? machine.constants.node_share : machine.constants.network_share;
-    const double own = share * (inside ? machine.node_link : machine.network_link).bandwidth;
+    const double own = share_of(machine, fabric.scope) * (inside ? machine.node_link : machine.network_link).bandwidth;
     bandwidth = bandwidth == 0 ? own : std::min(bandwidth, own);
-    hop = std::max(hop, inside ? 0 : machine.constants.network_hop);
+    hop = std::max(hop, hop_of(machine, fabric.scope));
   }
   fabric.bandwidth = bandwidth;
   fabric.latency = hop;

@@ -30,21 +30,26 @@ enum class FlashKernel : std::uint8_t { flash1, triton, flash2, best };
 inline constexpr std::array flash_names{Named{FlashKernel::flash1, "flash1"}, Named{FlashKernel::triton, "triton"},
                                         Named{FlashKernel::flash2, "flash2"}, Named{FlashKernel::best, "best"}};
 
+// What gradients are reduced in: run.dtype (training), or run.gradient_dtype.
+enum class ReductionDtype : std::uint8_t { float32, training, run };
+inline constexpr std::array reduction_dtype_names{Named{ReductionDtype::float32, "float32"},
+                                                  Named{ReductionDtype::training, "training"},
+                                                  Named{ReductionDtype::run, "run"}};
+
 struct TrainerFacts {
   std::string name = "generic";
   // Kernels.
   FlashKernel ampere = FlashKernel::flash2, hopper = FlashKernel::best;  // until Ampere, from Hopper on
-  bool fused_softmax = true;    // attention that writes scores has one kernel for scale, mask and softmax (Megatron's)
   bool eager = false;           // element-wise kernels one by one, fused by no compiler and no hand
   bool dropout = false;         // on hidden states and attention: masks, and a kernel of its own on scores
   double accumulate_bytes = 8;  // per parameter and micro-batch, beside the weight gradient's own result
   bool cuda_graphs = false;     // the host launches nothing one by one
   // Messages.
-  bool overlaps_reduction = true;        // gradients are reduced beside the backward pass
-  bool overlaps_gather = true;           // weights are gathered beside the next forward pass
-  bool all_reduces_gradients = false;    // also where an optimizer's shards need a part of them only
-  bool reduces_each_tensor = false;      // a message for each matrix and norm of a block, not for many of them together
-  bool reduces_in_float32 = true;        // whatever gradients are kept in
+  bool overlaps_reduction = true;      // gradients are reduced beside the backward pass
+  bool overlaps_gather = true;         // weights are gathered beside the next forward pass
+  bool all_reduces_gradients = false;  // also where an optimizer's shards need a part of them only
+  bool reduces_each_tensor = false;    // a message for each matrix and norm of a block, not for many of them together
+  ReductionDtype reduces_in = ReductionDtype::float32;
   bool blocking_transfers = true;        // a rank goes on only after its message to another stage is sent
   bool cuts_transfers = false;           // a message between stages is cut by tensor rank and joined in the node
   bool host_driven_collectives = false;  // the host spends time on each member of a tensor group

@@ -73,8 +73,19 @@ Word levers_word(const Step& s) {
   add(s.narrow_habits.dispatches, "tokens of 8 bits");
   add(!s.levers.graphs.empty() && !s.levers.graphs.has(GraphScope::full), "graphs of modules");
   add(s.layout.replicate > 1, "hybrid shards");
+  add(dispatches_tokens(s) && s.layout.dispatcher == Dispatcher::hybridep, "hybridep");
   add(s.optimizer.moment_dtype != Dtype::float32, "narrow moments");
   return words.empty() ? "none" : words;
+}
+
+Word layers_word(const Step& s) {
+  std::string words = has_experts(*s.model) ? "with experts" : "dense";
+  const bool latent = std::ranges::any_of(s.model->runs, [](const BlockRun& run) { return is_latent(run.block); });
+  return latent ? words + ", latent attention" : words;
+}
+
+Word products_word(const Step& s) {
+  return s.narrow == NarrowRecipe::none ? "in the dtype" : std::string(name_in(narrow_recipe_names, s.narrow));
 }
 
 struct Choice {
@@ -89,6 +100,8 @@ constexpr std::array choices{
     Choice{"schedule", schedule_word},
     Choice{"sequence parallel", sequence_parallel_word},
     Choice{"dtype", [](const Step& s) { return Word(dtype_word(s.dtype)); }},
+    Choice{"products", products_word},
+    Choice{"layers", layers_word},
 };
 
 bool takes_part(const PublishedRow& row, FittedOf of) {
@@ -104,24 +117,28 @@ struct Ranges {
   std::vector<std::set<std::string>> choices;  // parallel to the table `choices`
 };
 
-// Ranges over the rows of this trainer on this machine that take part in a fit. Empty: of all.
+void add_row(const Step& step, Ranges& ranges) {
+  const bool first = ranges.quantities.empty();
+  ranges.quantities.resize(quantities.size());
+  ranges.choices.resize(choices.size());
+  for (std::size_t i = 0; i < quantities.size(); ++i) {
+    Range& range = ranges.quantities[i];
+    const double value = quantities[i].of(step);
+    range = first ? Range{value, value} : Range{std::min(range.least, value), std::max(range.most, value)};
+  }
+  for (std::size_t i = 0; i < choices.size(); ++i)
+    if (const Word word = choices[i].of(step)) ranges.choices[i].insert(*word);
+}
+
+bool is_of(const PublishedRow& row, const std::string& trainer, const std::string& machine) {
+  return (trainer.empty() || row.trainer == trainer) && (machine.empty() || row.machine == machine);
+}
+
+// Ranges over the published rows of this trainer on this machine that take part in a fit. Empty: of all.
 Ranges ranges_of(const std::string& trainer, const std::string& machine, FittedOf of) {
   Ranges ranges;
-  ranges.choices.resize(choices.size());
-  for (const PublishedRow& row : published_rows()) {
-    if ((!trainer.empty() && row.trainer != trainer) || (!machine.empty() && row.machine != machine) ||
-        !takes_part(row, of))
-      continue;
-    const bool first = ranges.quantities.empty();
-    ranges.quantities.resize(quantities.size());
-    for (std::size_t i = 0; i < quantities.size(); ++i) {
-      Range& range = ranges.quantities[i];
-      const double value = quantities[i].of(row.step);
-      range = first ? Range{value, value} : Range{std::min(range.least, value), std::max(range.most, value)};
-    }
-    for (std::size_t i = 0; i < choices.size(); ++i)
-      if (const Word word = choices[i].of(row.step)) ranges.choices[i].insert(*word);
-  }
+  for (const PublishedRow& row : published_rows())
+    if (is_of(row, trainer, machine) && takes_part(row, of)) add_row(row.step, ranges);
   return ranges;
 }
 
@@ -131,35 +148,43 @@ const Ranges& known_ranges(const std::string& trainer, const std::string& machin
   return found != known.end() ? found->second : known[{trainer, machine, of}] = ranges_of(trainer, machine, of);
 }
 
-// The runs that a scenario is compared with: those of its trainer on the machine; where nobody published one, all on the
-// machine; else all.
-struct Compared {
-  const Ranges& ranges;
-  std::string whose;  // "that nanotron was fitted to"
-};
-Compared compared_runs(const std::string& trainer, const std::string& machine, FittedOf of) {
-  const Ranges &own = known_ranges(trainer, machine, of), &here = known_ranges("", machine, of);
-  if (!own.quantities.empty() || of == FittedOf::memory) return {own, "that " + trainer + " was fitted to"};
-  if (!here.quantities.empty()) return {here, "published on " + machine};
-  return {known_ranges("", "", of), "published"};
+// The user's own runs that cluster.constants was fitted to (`slipway calibrate --runs`).
+std::vector<PublishedRow> own_runs(const Scenario& scenario) {
+  if (!scenario.constants || scenario.constants->runs.empty()) return {};
+  std::istringstream text(scenario.constants->runs);
+  return read_table(text, scenario.constants_file).rows;
 }
 
-bool is_built_in(const Scenario& scenario, FittedOf of) {
-  return scenario.trainer_file.empty() && (of == FittedOf::memory || scenario.constants_file.empty());
+// The runs that a scenario is compared with: those of its trainer on the machine; where there is none, all on the
+// machine; else all.
+struct Compared {
+  Ranges ranges;
+  std::string whose;  // "that nanotron was fitted to"
+};
+Compared compared_runs(const Scenario& scenario, const std::string& machine, FittedOf of) {
+  const std::string& trainer = scenario.trainer.name;
+  Ranges own = known_ranges(trainer, machine, of);
+  if (of == FittedOf::times)
+    for (const PublishedRow& row : own_runs(scenario))
+      if (is_of(row, trainer, machine)) add_row(row.step, own);
+  const Ranges& here = known_ranges("", machine, of);
+  if (!own.quantities.empty() || of == FittedOf::memory) return {std::move(own), "that " + trainer + " was fitted to"};
+  if (!here.quantities.empty()) return {here, "published on " + machine};
+  return {known_ranges("", "", of), "published"};
 }
 
 }  // namespace
 
 std::vector<OutsideFit> outside_fit(const Scenario& scenario, const std::string& machine, FittedOf of) {
   std::vector<OutsideFit> outside;
-  if (!is_built_in(scenario, of)) return outside;
-  const Ranges& ranges = compared_runs(scenario.trainer.name, machine, of).ranges;
+  if (!scenario.trainer_file.empty()) return outside;
+  const Ranges ranges = compared_runs(scenario, machine, of).ranges;
   for (std::size_t i = 0; i < ranges.quantities.size(); ++i) {
     const double here = quantities[i].of(scenario.step);
     const auto [least, most] = ranges.quantities[i];
     if (here < least || here > most) outside.push_back({quantities[i].name, here, least, most, "", {}});
   }
-  for (std::size_t i = 0; i < choices.size(); ++i) {
+  for (std::size_t i = 0; i < ranges.choices.size(); ++i) {
     const Word here = choices[i].of(scenario.step);
     const std::set<std::string>& fitted = ranges.choices[i];
     if (here && !fitted.empty() && !fitted.contains(*here))
@@ -217,13 +242,17 @@ void add_trainers_times(const Scenario& scenario, Basis& basis) {
   basis.trainer = scenario.trainer.name;
   basis.is_named = scenario.names_trainer;
   if (!basis.is_named) basis.fitted_here = trainers_timed_on(scenario.cluster);
-  if (!is_built_in(scenario, FittedOf::times)) return;
+  if (!scenario.trainer_file.empty()) return;
+  const std::vector<PublishedRow> own = own_runs(scenario);
   std::vector<std::string> unseen;
   for (const NodeGroup& group : scenario.cluster.groups) {
-    if (!has_runs(basis.trainer, group.machine.name)) unseen.push_back(group.machine.name);
+    const std::string& machine = group.machine.name;
+    const bool is_own =
+        std::ranges::any_of(own, [&](const PublishedRow& row) { return is_of(row, basis.trainer, machine); });
+    if (!is_own && !has_runs(basis.trainer, machine)) unseen.push_back(machine);
     if (!basis.outside.empty()) continue;
-    basis.outside = outside_fit(scenario, group.machine.name, FittedOf::times);
-    basis.compared = compared_runs(basis.trainer, group.machine.name, FittedOf::times).whose;
+    basis.outside = outside_fit(scenario, machine, FittedOf::times);
+    basis.compared = compared_runs(scenario, machine, FittedOf::times).whose;
   }
   basis.not_seen = fmt::format("{}", fmt::join(unseen, ", "));
 }

@@ -32,7 +32,8 @@ std::string describe(const OutsideFit& outside);
 enum class FittedOf : std::uint8_t { times, memory };
 
 // The list for the trainer's runs on this machine; of times where there is none, for all runs on it, else for all.
-// Empty with constants or a trainer of a file: only the user knows the runs that these were fitted to.
+// The runs of `slipway calibrate --runs` are among them, with the constants that it wrote. Empty with a trainer of a
+// file: only the user knows what its facts fit.
 std::vector<OutsideFit> outside_fit(const Scenario& scenario, const std::string& machine, FittedOf of);
 
 // Slices of a sequence (TeraPipe) with fewer tokens than any pass of a published run on this machine, or on any machine

@@ -16,6 +16,7 @@
 #include "scenarios/command_line/progress.h"
 #include "scenarios/files/files.h"
 #include "scenarios/language/load_constants.h"
+#include "scenarios/tables/csv.h"
 #include "scenarios/tables/formats.h"
 #include "scenarios/tables/pooled_runs.h"
 
@@ -165,6 +166,12 @@ std::string clusters_of(const PooledRuns& runs) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+std::string table_text(const std::vector<const PublishedRow*>& rows) {
+  std::string text = csv_line(slipway_columns());
+  for (const PublishedRow* row : rows) text += csv_line(slipway_fields(*row));
+  return text;
+}
+
 }  // namespace
 
 void calibrate_runs(const CalibrateRuns& asked, std::ostream& out, std::ostream& err) {
@@ -186,6 +193,7 @@ void calibrate_runs(const CalibrateRuns& asked, std::ostream& out, std::ostream&
     fitted = runs.add(runs.all(), known, asked.noise);
     before = score_of(runs, known), after = score_of(runs, fitted);
   }
+  fitted.runs = table_text(rows);
   const std::string what =
       fmt::format("{} of {}", counted(static_cast<std::int64_t>(runs.size()), "run"), clusters_of(runs));
   OutputFile file(asked.output);

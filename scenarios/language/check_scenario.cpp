@@ -278,12 +278,22 @@ void derive_placement(const Settings& settings, Scenario& scenario) {
   if (sorted == nodes) scenario.cluster.gpu_of_rank = gpus_in_order(scenario.cluster, scenario.step.layout.placement);
 }
 
-// As the trainer does it. Unfused kernels cannot go around (schedules/rules/rules.cpp). Whatever the context degree is, so
-// that `plan` may raise it.
-void derive_exchange(const Settings& settings, Scenario& scenario) {
-  if (settings.given("layout.context_exchange") || !is_priced_by_trainer(scenario)) return;
-  const bool goes_around = scenario.trainer.ring_attention && !writes_scores(scenario.step.kernels);
-  scenario.step.layout.context_exchange = goes_around ? ContextExchange::ring : ContextExchange::all_gather;
+// As the trainer does it.
+void derive_habits(Settings& settings, Scenario& scenario) {
+  Step& step = scenario.step;
+  if (!settings.given("layout.context_exchange")) step.layout.context_exchange = usual_exchange(scenario);
+  if (!settings.given("layout.split")) step.layout.split = usual_split(scenario);
+  if (!settings.given("run.gradient_dtype")) {
+    step.gradient_dtype = usual_gradient_dtype(scenario);
+    return;
+  }
+  if (!settings.good({"run.dtype", "run.gradient_dtype"}) || bytes_of(step.gradient_dtype) > bytes_of(step.dtype) ||
+      step.gradient_dtype == step.dtype)
+    return;
+  settings.refuse("run.gradient_dtype",
+                  name_of(step.gradient_dtype) + " holds no gradients of " + name_of(step.dtype) +
+                      "; allowed: " + name_of(step.dtype) + " or a wider one",
+                  "choose " + name_of(step.dtype) + " or float32, or leave it out");
 }
 
 // As the trainer does it. Both have an effect with run.fp8 alone.
@@ -333,7 +343,7 @@ void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scen
     derive_placement(settings, scenario);
     derive_data(settings, scenario.cluster, layout);
     derive_dtype(settings, scenario.cluster, scenario.step.dtype);
-    derive_exchange(settings, scenario);
+    derive_habits(settings, scenario);
     derive_narrow_gathers(settings, scenario);
     derive_step(scenario);
   }

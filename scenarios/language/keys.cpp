@@ -247,6 +247,11 @@ constexpr Binding dtype_field{[](const Settings& settings, std::string_view path
                                 scenario.step.dtype = dtype_named(settings.text(path)).value_or(Dtype::bfloat16);
                               },
                               [](const Scenario& scenario) { return name_of(scenario.step.dtype); }};
+constexpr Binding gradient_dtype_field{[](const Settings& settings, std::string_view path, Scenario& scenario) {
+                                         scenario.step.gradient_dtype =
+                                             dtype_named(settings.text(path)).value_or(Dtype::float32);
+                                       },
+                                       [](const Scenario& scenario) { return name_of(scenario.step.gradient_dtype); }};
 constexpr Binding moment_dtype_field{
     [](const Settings& settings, std::string_view path, Scenario& scenario) {
       scenario.step.optimizer.moment_dtype = dtype_named(settings.text(path)).value_or(Dtype::float32);
@@ -831,6 +836,10 @@ const Key run_table[] = {
     {.path = "run.dtype", .type = choice, .meaning = "dtype of weights, activations and messages",
      .derived = "bfloat16 if all machines are GPUs that have it, else float16 if they have that, else float32", .choices = dtypes, .hint = meant_dtype,
      .writes_derived = true, .bound = dtype_field},
+    {.path = "run.gradient_dtype", .type = choice,
+     .meaning = "dtype in which gradients are summed over micro-batches and replicas; as --grad-reduce-in-bf16 of Megatron-Core",
+     .derived = "as cluster.trainer does it, else float32; float64 with run.dtype float64", .choices = dtypes, .hint = meant_dtype,
+     .writes_derived = true, .bound = gradient_dtype_field},
     {.path = "run.fp8", .type = choice,
      .meaning = "narrow format of the products of layers, as the recipes of Transformer Engine: delayed and tensorwise (FP8, a scale per tensor), blockwise (per 128 numbers), mxfp8 (per 32), nvfp4 (4 bits, per 16)",
      .fallback = "none", .choices = words_of<narrow_recipe_names>,
@@ -1102,7 +1111,7 @@ const Key work_table[] = {
      .bound = field<step, layout, &Layout::replicate>},
     {.path = "layout.split", .type = split,
      .meaning = "layers per stage: even (early stages get one more), balanced (by FLOPs, head counted; by time where GPUs differ or ranks have several chunks), a list, or the layout of --pipeline-model-parallel-layout of Megatron-Core",
-     .fallback = "even", .min = 0, .max = 1e4, .choices = words_of<split_names>,
+     .derived = "as cluster.trainer does it, else even", .min = 0, .max = 1e4, .choices = words_of<split_names>,
      .bound = split_field},
     {.path = "layout.vocab_multiple", .type = integer,
      .meaning = "the vocabulary is padded to a multiple of this x tensor, as Megatron-LM's --make-vocab-size-divisible-by (128) does; 0: as given",

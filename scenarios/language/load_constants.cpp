@@ -42,6 +42,7 @@ class ConstantsReader {
         refuse(freedom->origin, "noise.freedom", "is below 1; allowed: 1 and more",
                "write it again with `slipway calibrate --runs`");
     }
+    if (const Value* runs = root.find("runs")) pooled.runs = runs->text;
     for (const Value& item : coordinates->items) read_coordinate(item, pooled);
     if (defects_.size() == before) read_covariance(*covariance, pooled);
     if (defects_.size() != before) return std::nullopt;
@@ -154,6 +155,10 @@ std::string constants_to_yaml(const PooledConstants& constants, const std::strin
           constants.covariance[i * n + j] / (constants.coordinates[i].spread * constants.coordinates[j].spread));
     text += "\"\n";
   }
+  if (constants.runs.empty()) return text;
+  text += "runs: |  # fitted to, beside the published ones\n";
+  std::istringstream lines(constants.runs);
+  for (std::string line; std::getline(lines, line);) text += "  " + line + "\n";
   return text;
 }
 

@@ -224,6 +224,8 @@ void note_files(const Settings& settings, const std::string& folder, Scenario& s
 void write_resolved(Settings& settings, Scenario& scenario) {
   for (const Key& key : scenario_keys())
     if (key.writes_derived) settings.set(std::string(key.path), scalar(key.bound.write(scenario), {}));
+  if (!settings.given("layout.split"))  // a list stays one
+    settings.set("layout.split", scalar(std::string(name_in(split_names, scenario.step.layout.split)), {}));
   settings.set("model.sequence", scalar(std::to_string(scenario.step.model->sequence), {}));
   if (settings.given("cluster.machine") && !settings.given("cluster.nodes"))
     settings.set("cluster.nodes", scalar("1", {}));
@@ -308,8 +310,6 @@ void derive_step(Scenario& scenario) {
   Step& step = scenario.step;
   const TrainerFacts& trainer = scenario.trainer;
   step.worker_norms = scenario.growth.given && scenario.growth.rule == BatchRule::norm_test;
-  // Gradients are accumulated in at least float32; float64 runs stay float64 throughout.
-  step.gradient_dtype = step.dtype == Dtype::float64 ? Dtype::float64 : Dtype::float32;
   const bool has_habits = is_priced_by_trainer(scenario);  // else those of `slipway execute`
   step.blocking_transfers = has_habits && trainer.blocking_transfers;
   step.overlap_grad_reduce = !has_habits || trainer.overlaps_reduction;
@@ -318,9 +318,30 @@ void derive_step(Scenario& scenario) {
     return multiplies_in_any_order(group.machine.generation);
   });
   step.narrow_habits.casts_each_pass = has_habits && !trainer.caches_narrow_weights;
-  const double accumulated = scenario.memory.facts.gradient_bytes;
-  if (accumulated > 0 && accumulated <= bytes_of(step.dtype) && !trainer.reduces_in_float32)
-    step.gradient_dtype = step.dtype;
+}
+
+ContextExchange usual_exchange(const Scenario& scenario) {
+  const bool goes_around =
+      is_priced_by_trainer(scenario) && scenario.trainer.ring_attention && !writes_scores(scenario.step.kernels);
+  return goes_around ? ContextExchange::ring : ContextExchange::all_gather;
+}
+
+SplitKind usual_split(const Scenario& scenario) {
+  const bool balances = is_priced_by_trainer(scenario) && scenario.trainer.balances_layers;
+  return balances ? SplitKind::balanced : SplitKind::even;
+}
+
+Dtype reduced_in(const Scenario& scenario, Dtype kept) {
+  const Dtype dtype = scenario.step.dtype;
+  if (dtype == Dtype::float64) return dtype;
+  const ReductionDtype by = is_priced_by_trainer(scenario) ? scenario.trainer.reduces_in : ReductionDtype::float32;
+  return by == ReductionDtype::run ? kept : by == ReductionDtype::training ? dtype : Dtype::float32;
+}
+
+Dtype usual_gradient_dtype(const Scenario& scenario) {
+  const double kept_bytes = scenario.memory.facts.gradient_bytes;
+  const bool is_narrow = kept_bytes > 0 && kept_bytes <= bytes_of(scenario.step.dtype);
+  return reduced_in(scenario, is_narrow ? scenario.step.dtype : Dtype::float32);
 }
 
 const PooledConstants& constants_of(const Scenario& scenario) {

@@ -47,6 +47,13 @@ std::string set_number(const Value& value, TrainerFacts& facts) {
   return take_number(value.text, facts.*member);
 }
 
+std::string set_reduction(const Value& value, TrainerFacts& facts) {
+  const auto by = value_in(reduction_dtype_names, value.text);
+  if (!by) return all_names(reduction_dtype_names);
+  facts.reduces_in = *by;
+  return "";
+}
+
 std::string set_narrow_weights(const Value& value, TrainerFacts& facts) {
   SetOf<NarrowRecipe> recipes;
   bool is_good = value.kind == Value::Kind::list;
@@ -65,12 +72,11 @@ const std::map<std::string, SetFact, std::less<>> known_facts = {
     {"hopper", set_kernel<&TrainerFacts::hopper>},
     {"eager", set_flag<&TrainerFacts::eager>},
     {"accumulate_bytes", set_number<&TrainerFacts::accumulate_bytes>},
-    {"fused_softmax", set_flag<&TrainerFacts::fused_softmax>},
     {"dropout", set_flag<&TrainerFacts::dropout>},
     {"cuda_graphs", set_flag<&TrainerFacts::cuda_graphs>},
     {"all_reduces_gradients", set_flag<&TrainerFacts::all_reduces_gradients>},
     {"reduces_each_tensor", set_flag<&TrainerFacts::reduces_each_tensor>},
-    {"reduces_in_float32", set_flag<&TrainerFacts::reduces_in_float32>},
+    {"reduces_in", set_reduction},
     {"overlaps_reduction", set_flag<&TrainerFacts::overlaps_reduction>},
     {"overlaps_gather", set_flag<&TrainerFacts::overlaps_gather>},
     {"blocking_transfers", set_flag<&TrainerFacts::blocking_transfers>},

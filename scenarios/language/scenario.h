@@ -101,9 +101,18 @@ std::string describe(const std::vector<ScenarioError>& errors);
 // kernels, whose profiles have shares of peak, nor with a table of whole blocks.
 bool is_priced_by_trainer(const Scenario& scenario);
 
-// Sets what run.dtype, training.growth and the trainer's habits mean for the step: gradients' type, norms of workers'
-// gradients, what communication overlaps. After loading, and again when one of these changed.
+// Sets what training.growth and the trainer's habits mean for the step: norms of workers' gradients, what communication
+// overlaps. After loading, and again when one of these changed.
 void derive_step(Scenario& scenario);
+
+// What the trainer does where the scenario, or a row of published runs, does not say. Unfused kernels cannot go around
+// (schedules/rules/rules.cpp). The exchange is that of any context degree, so that `plan` may raise it.
+ContextExchange usual_exchange(const Scenario& scenario);
+SplitKind usual_split(const Scenario& scenario);
+// The dtype in which gradients are reduced, of a run that keeps them in `kept`.
+Dtype reduced_in(const Scenario& scenario, Dtype kept);
+// Without run.gradient_dtype. Gradients are kept in float32, unless the trainer is known to keep them as run.dtype.
+Dtype usual_gradient_dtype(const Scenario& scenario);
 
 // The constants of a step of the scenario's trainer on a machine.
 StepConstants constants_on(const Scenario& scenario, const Machine& machine);

@@ -3,7 +3,8 @@
 //   replay ──► critical path ──► d ln step / d ln c ──┐
 //   covariance of the fitted constants ───────────────┴─► spread of the constants ─┐
 //   what runs differ in beyond them (PooledConstants::row_spread) ─────────────────┼─► Student's t ──► low, high
-//   settings outside the fitted runs ──────────────────────────────────────────────┘
+//   settings outside the fitted runs ──────────────────────────────────────────────┤
+//   GPUs whose kernels nobody has measured ────────────────────────────────────────┘
 //
 // A profile that `slipway calibrate` fitted has both of its own: slopes by its numbers with their deviations, and the
 // spread of tasks which the fit had not seen (Machine::deviations, Machine::spread).
@@ -28,8 +29,9 @@ struct Sensitivity {
 
 struct StepInterval {
   double low_s = 0, high_s = 0;
-  // Standard deviations of ln(step): of the constants, of runs beyond them, of what lies outside the fitted runs.
-  double constants = 0, runs = 0, outside = 0;
+  // Standard deviations of ln(step): of the constants, of runs beyond them, of what lies outside the fitted runs, of
+  // kernels taken from another GPU.
+  double constants = 0, runs = 0, outside = 0, kernels = 0;
   std::vector<MachineSlopes> slopes;
   // Of a calibrated profile: by its fitted numbers, and what its fit's directions do to ln(step).
   std::vector<Sensitivity> numbers;

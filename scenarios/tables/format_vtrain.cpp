@@ -25,7 +25,7 @@ void read_vtrain(const Cells& cells, PublishedRow& row) {
   row.step.layout.tensor = cells.count("tp");
   row.step.layout.sequence_parallel = false;
   row.step.layout.context = 1;
-  row.step.kernels = Kernels::torch;
+  row.step.kernels = Kernels::fused_softmax;  // Megatron-DeepSpeed's FusedScaleMaskSoftmax
   row.step.layout.pipeline = cells.count("pp");
   row.step.recompute = recompute_word(cells, Recompute::full);  // "full (use_checkpoint=true ...)"
   row.step.dtype = row.step.gradient_dtype = Dtype::float16;

@@ -17,20 +17,17 @@ const TrainerFacts& facts_of(const PublishedRow& row) {
   return trainer->facts;
 }
 
-Step step_by(const TrainerFacts& facts, Step step) {
-  Layout& layout = step.layout;
+// The row says nothing of what its trainer does as a rule.
+void take_habits(Scenario& scenario) {
+  const Dtype kept = scenario.step.gradient_dtype;
+  derive_step(scenario);
+  scenario.step.gradient_dtype = reduced_in(scenario, kept);
+  Layout& layout = scenario.step.layout;
   layout.sequence_parallel = layout.sequence_parallel && layout.tensor > 1;
   layout.zero = layout.data > 1 ? layout.zero : 0;
-  const bool goes_around = layout.context > 1 && facts.ring_attention;
-  layout.context_exchange = goes_around ? ContextExchange::ring : ContextExchange::all_gather;
-  layout.split = facts.balances_layers ? SplitKind::balanced : SplitKind::even;
-  step.schedule = layout.chunks > 1 ? "interleaved-1f1b" : "1f1b";
-  step.overlap_grad_reduce = facts.overlaps_reduction;
-  step.overlap_param_gather = facts.overlaps_gather;
-  step.blocking_transfers = facts.blocking_transfers;
-  if (facts.fused_softmax && step.kernels == Kernels::torch) step.kernels = Kernels::fused_softmax;
-  if (facts.reduces_in_float32) step.gradient_dtype = Dtype::float32;
-  return step;
+  layout.context_exchange = usual_exchange(scenario);
+  layout.split = usual_split(scenario);
+  scenario.step.schedule = layout.chunks > 1 ? "interleaved-1f1b" : "1f1b";
 }
 
 }  // namespace
@@ -65,7 +62,8 @@ Scenario scenario_of(const PublishedRow& row) {
   scenario.trainer = facts_of(row);
   scenario.names_trainer = true;
   scenario.memory = memory_constants_of(row);
-  scenario.step = step_by(scenario.trainer, row.step);
+  scenario.step = row.step;
+  take_habits(scenario);
   return scenario;
 }
 

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <tuple>
 
 #include "models/model/megatron_flops.h"
 #include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/command_line/command.h"
+#include "scenarios/tables/formats.h"
 #include "scenarios/validate/graph_prices.h"
 #include "scenarios/validate/levers.h"
 #include "scenarios/validate/pooled.h"
@@ -159,12 +162,34 @@ std::string coverage_text(const Validation& validation) {
   return text;
 }
 
+// Errors of rows that the built-in constants have seen are smaller than those of a stranger's.
+std::string fitted_text(const Validation& validation) {
+  const auto key = [](const PublishedRow& row) {
+    return std::tuple(row.trainer, row.machine, row.gpus, row.step.global_batch, row.step_s);
+  };
+  std::set<std::tuple<std::string, std::string, int, std::int64_t, double>> fitted;
+  for (const PublishedRow& row : published_rows())
+    if (exclusion_of(row) == Exclusion::none) fitted.insert(key(row));
+  std::int64_t scored = 0, seen = 0;
+  for (const RowResult& result : validation.rows) {
+    if (result.exclusion != Exclusion::none) continue;
+    ++scored;
+    seen += fitted.contains(key(*result.row));
+  }
+  if (scored == 0) return "";
+  if (seen == 0) return "  The built-in constants were fitted to none of these rows.\n";
+  return fmt::format(
+      "  The built-in constants were fitted to {} of them: in sample. Of rows that no fit has seen: "
+      "--refit, --pooled.\n",
+      seen == scored ? "all" : fmt::format("{}", seen));
+}
+
 std::string title(const Validation& validation) {
   const ScoreSet set = score(pointers(validation.rows), std::nullopt);
   std::string text = fmt::format("{}: {}\n  {}: {} scored", validation.table->file, validation.table->source,
                                  counted(set.rows, "row"), set.priced + set.unpriced);
   for (const auto& [rule, count] : set.excluded) text += fmt::format(", {} excluded by {}", count, rule);
-  return text + '\n' + coverage_text(validation) + '\n';
+  return text + '\n' + fitted_text(validation) + coverage_text(validation) + '\n';
 }
 
 std::string scores_text(const Validation& validation) {
@@ -262,7 +287,7 @@ std::string memory_text(const Validation& validation) {
   const ScoreSet set = score(rows, std::nullopt);
   if (set.oom.rows() == 0) return "";
   std::vector<std::vector<std::string>> lines{
-      joined(joined({"memory verdict"}, confusion_keys().headings()), {"right", "OOM of those called safe"})};
+      joined(joined({"memory verdict"}, confusion_keys().headings()), {"right", "OOM of those that fit"})};
   std::vector<std::vector<std::string>> bytes{{"bytes", "n", "after a step: MAPE", "median", "peak: MAPE", "median"}};
   const auto add = [&](const std::string& name, const ScoreSet& each) {
     lines.push_back(verdict_line(name, each.oom));

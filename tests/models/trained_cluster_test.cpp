@@ -37,6 +37,30 @@ Cluster trained_by(const TrainerFacts& facts, const StepConstants& constants) {
   return trained(measured_cluster(), facts, [&](const Machine&) { return constants; });
 }
 
+const Fabric& network_of(const Cluster& cluster) { return cluster.fabrics.at(1); }
+
+// 25 GB/s a port.
+TEST(TrainedCluster, MessagesBetweenNodesHaveWhatCalibrateMeasuredElseTheShareOfTraining) {
+  StepConstants constants = plain();
+  constants.network_share = 0.8, constants.network_hop = 5e-6;
+  EXPECT_DOUBLE_EQ(network_of(trained_by({}, constants)).bandwidth, 20e9);
+  EXPECT_DOUBLE_EQ(network_of(trained_by({}, constants)).latency, 5e-6);
+
+  Cluster own = measured_cluster();
+  Machine& machine = own.groups[0].machine;
+  machine.network_link.efficiency = 0.4, machine.network_link.latency = 30e-6;
+  machine.deviations = {{"network_link.efficiency", {0.01}}, {"network_link.latency", {0.02}}};
+  own = trained(own, {}, [&](const Machine&) { return constants; });
+  EXPECT_DOUBLE_EQ(network_of(own).bandwidth, 10e9);
+  EXPECT_DOUBLE_EQ(network_of(own).latency, 30e-6);
+}
+
+TEST(TrainedCluster, NoMessageBetweenNodesIsFasterThanItsPort) {
+  StepConstants constants = plain();
+  constants.network_share = 1.3;
+  EXPECT_DOUBLE_EQ(network_of(trained_by({}, constants)).bandwidth, 25e9);
+}
+
 Operator product(std::int64_t m, std::int64_t n, std::int64_t k) {
   Operator op;
   op.kind = OpKind::up;

@@ -10,7 +10,9 @@
 #include <regex>
 #include <set>
 
+#include "scenarios/language/load_constants.h"
 #include "scenarios/tables/csv.h"
+#include "scenarios/tables/formats.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {
@@ -30,8 +32,8 @@ std::string simulated(std::vector<std::string> settings, const std::string& scen
   return answer.out;
 }
 
-nlohmann::json summary(std::vector<std::string> settings) {
-  std::vector<std::string> args{"simulate", llama, "--json"};
+nlohmann::json summary(std::vector<std::string> settings, const std::string& scenario = llama) {
+  std::vector<std::string> args{"simulate", scenario, "--json"};
   for (const std::string& setting : settings) args.insert(args.end(), {"--set", setting});
   return nlohmann::json::parse(slipway_with(args).out);
 }
@@ -117,6 +119,22 @@ TEST(Basis, ATrainerWithoutRunsIsComparedWithAllOfTheMachine) {
   EXPECT_THAT(text, HasSubstr("Outside the runs published on h100-80gb: schedule zb-h1 (fitted: 1f1b)"));
   EXPECT_THAT(simulated({"schedule.name=zb-h1", "cluster.machine=b200"}),
               HasSubstr("Outside the runs published: schedule zb-h1 (fitted: 1f1b)"));
+}
+
+// The fitted runs are of dense models in 16 bits.
+TEST(Basis, ExpertsNarrowProductsAndADispatcherOfFewMeasurementsAreOutside) {
+  const auto outside = [](const std::vector<std::string>& sets) {
+    std::vector<std::string> whats;
+    const auto answer = summary(sets, root + "/scenarios/examples/mixtral-8x7b-64xh100.yaml");
+    for (const auto& each : answer["outside_fit"])
+      whats.push_back(each["what"].get<std::string>() + " " + each.value("here", nlohmann::json()).dump());
+    return whats;
+  };
+  EXPECT_THAT(outside({}), testing::Contains("layers \"with experts\""));
+  EXPECT_THAT(outside({}), Not(testing::Contains(HasSubstr("products"))));
+  EXPECT_THAT(outside({"run.fp8=delayed"}), testing::Contains("products \"delayed\""));
+  EXPECT_THAT(outside({"layout.expert=4", "layout.dispatcher=hybridep"}), testing::Contains("levers \"hybridep\""));
+  EXPECT_THAT(outside({"layout.expert=4", "layout.dispatcher=deepep"}), Not(testing::Contains(HasSubstr("levers"))));
 }
 
 // Without measured kernels a trainer's facts price nothing: a profile of one's own says all.
@@ -239,18 +257,50 @@ TEST(Basis, InsideThePublishedRangeNothingIsSaidAndBeyondItTheRangeIsTheTables) 
   EXPECT_LE(named("micro-batch")->most, most);
 }
 
-// The runs that constants of a user's file were fitted to are unknown. What memory rests on stays.
-TEST(Basis, ConstantsThatTheUserFittedHaveNoKnownRange) {
+// `slipway calibrate --runs` writes the runs into the file of the constants. What memory rests on stays.
+TEST(Basis, TheUsersOwnRunsAreAmongThoseThatTheConstantsWereFittedTo) {
   const std::string file = testing::TempDir() + "constants.yaml";
-  std::ofstream(file) << text_of(root + "/models/machine/fitted_constants.yaml");
-  const auto built_in = summary({"cluster.trainer=llm-foundry"}),
-             own = summary({"cluster.trainer=llm-foundry", "cluster.constants=" + file});
-  EXPECT_FALSE(built_in["outside_fit"].empty());
-  EXPECT_TRUE(own["outside_fit"].empty());
-  EXPECT_EQ(own["not_seen"], "");
-  EXPECT_EQ(own["basis"], "llm-foundry");
-  EXPECT_EQ(own["step_time_s"], built_in["step_time_s"]);
+  PooledConstants constants = built_in_constants();
+  const auto with_constants = [&] {
+    std::ofstream(file) << constants_to_yaml(constants, "of a test");
+    return summary({"cluster.trainer=llm-foundry", "cluster.constants=" + file});
+  };
+  const auto tensor_is_outside = [](const nlohmann::json& answer) {
+    return std::ranges::any_of(answer["outside_fit"], [](const auto& each) { return each["what"] == "tensor"; });
+  };
+  const auto built_in = summary({"cluster.trainer=llm-foundry"}), none = with_constants();
+  EXPECT_TRUE(tensor_is_outside(built_in));
+  EXPECT_EQ(none["outside_fit"], built_in["outside_fit"]);
+  EXPECT_EQ(none["step_time_s"], built_in["step_time_s"]);
+  EXPECT_EQ(none["basis"], "llm-foundry");
+
+  PublishedRow row = *std::ranges::find_if(published_rows(), [](const PublishedRow& each) {
+    return each.trainer == "llm-foundry" && each.machine == "h100-80gb" && each.unpriceable.empty();
+  });
+  row.step.layout.tensor = 8, row.step.layout.sequence_parallel = true;
+  constants.runs = csv_line(slipway_columns()) + csv_line(slipway_fields(row));
+  const auto own = with_constants();
+  EXPECT_FALSE(tensor_is_outside(own));
   EXPECT_EQ(own["memory_outside_fit"], built_in["memory_outside_fit"]);
+  const auto width = [](const nlohmann::json& answer) {
+    return answer["step_time_high_s"].get<double>() / answer["step_time_low_s"].get<double>();
+  };
+  EXPECT_LT(width(own), width(none));
+}
+
+// A machine that only the user has timed the trainer on.
+TEST(Basis, AMachineOfTheUsersOwnRunsHasBeenSeen) {
+  const std::string file = testing::TempDir() + "constants.yaml";
+  PooledConstants constants = built_in_constants();
+  PublishedRow row = *std::ranges::find_if(published_rows(), [](const PublishedRow& each) {
+    return each.trainer == "llm-foundry" && each.machine == "h100-80gb" && each.unpriceable.empty();
+  });
+  row.machine = "h200";
+  constants.runs = csv_line(slipway_columns()) + csv_line(slipway_fields(row));
+  std::ofstream(file) << constants_to_yaml(constants, "of a test");
+  const std::vector<std::string> h200{"cluster.trainer=llm-foundry", "cluster.machine=h200"};
+  EXPECT_EQ(summary(h200)["not_seen"], "h200");
+  EXPECT_EQ(summary({h200[0], h200[1], "cluster.constants=" + file})["not_seen"], "");
 }
 
 }  // namespace

@@ -3,8 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include <fstream>
+#include <set>
 #include <sstream>
 
+#include "scenarios/files/embedded_files.h"
+#include "scenarios/language/load_trainer.h"
+#include "scenarios/step/simulated_step.h"
 #include "scenarios/tables/formats.h"
 #include "scenarios/tables/price.h"
 #include "scenarios/tables/priced_run.h"
@@ -132,17 +136,21 @@ TEST(Price, MoreStagesThanLayersAreRefused) {
 
 namespace {
 
-// A Llama of four layers, tensor 2 x pipeline 2 x data 2 on eight A100, full recompute.
-PublishedTable table_of(const std::string& pipeline) {
+PublishedTable own_table(const std::string& row) {
   std::istringstream in(
       "trainer,machine,model,family,layers,hidden,ffn,heads,kv_heads,vocab,tied,sequence,gpus,gpus_per_"
       "node,tensor,"
       "sequence_parallel,context,pipeline,chunks,zero,micro_batch,global_batch,recompute,kernels,gradient_"
       "dtype,"
-      "status,step_s\n"
-      "megatron-lm,a100-80gb,own,llama,4,1024,2816,16,8,32000,false,1024,8,4,2,true,1," +
-      pipeline + ",1,1,2,16,full,flash1,float32,ok,1\n");
+      "status,step_s\n" +
+      row);
   return read_table(in, "t.csv");
+}
+
+// A Llama of four layers, tensor 2 x pipeline 2 x data 2 on eight A100, full recompute.
+PublishedTable table_of(const std::string& pipeline) {
+  return own_table("megatron-lm,a100-80gb,own,llama,4,1024,2816,16,8,32000,false,1024,8,4,2,true,1," + pipeline +
+                   ",1,1,2,16,full,flash1,float32,ok,1\n");
 }
 
 class GraphPrices : public CommandTest {};
@@ -172,6 +180,32 @@ TEST_F(GraphPrices, AreThoseOfSimulateOnTheSameLayout) {
   EXPECT_DOUBLE_EQ(validation.rows[0].price.step_s,
                    PricedRun(table.rows[0]).replay([](const Machine&) { return book_constants(); }));
   EXPECT_EQ(validation.priced_by, "book");
+}
+
+// Seven layers on four stages, unfused attention and gradients of 16 bits: what a trainer does as a rule decides.
+TEST_F(GraphPrices, AreThoseOfSimulateForEveryTrainer) {
+  std::set<double> steps;
+  for (const EmbeddedFile& file : embedded_trainers()) {
+    const std::string trainer(file.name);
+    const PublishedTable table =
+        own_table(trainer +
+                  ",a100-80gb,own,llama,7,1024,2816,16,8,32000,false,1024,8,4,1,false,1,4,1,1,2,16,full,torch,"
+                  "bfloat16,ok,1\n");
+    const bool run_decides = built_in_trainer(trainer)->facts.reduces_in == ReductionDtype::run;
+    const LoadResult loaded = load_scenario_text(
+        "model: {family: llama, layers: 7, hidden: 1024, ffn: 2816, heads: 16, kv_heads: 8, vocab: 32000, sequence: "
+        "1024}\ncluster: {machine: a100-80gb, nodes: 2, gpus_per_node: 4, trainer: " +
+            trainer +
+            "}\nlayout: {pipeline: 4, zero: 1}\n"
+            "schedule: {micro_batch: 2, global_batch: 16, recompute: full, kernels: torch}\n" +
+            (run_decides ? "run: {gradient_dtype: bfloat16}\n" : ""),
+        "s.yaml");
+    ASSERT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
+    const double step_s = replayed_step_s(loaded.scenario);
+    EXPECT_DOUBLE_EQ(replayed_step_s(scenario_of(table.rows[0])), step_s) << trainer;
+    steps.insert(step_s);
+  }
+  EXPECT_EQ(steps.size(), embedded_trainers().size());
 }
 
 // Megatron-Core's context parallelism is a ring; other trainers' rows do not show theirs.

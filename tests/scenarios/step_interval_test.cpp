@@ -62,6 +62,16 @@ TEST(StepInterval, WidensWithEachSettingOutsideTheFittedRuns) {
 }
 
 // What nobody measured counts with its prior: a machine whose runs were fitted is better known than one without any.
+// An H800 has the processor and the kernels of an H100. Nobody has measured it.
+TEST(StepInterval, IsWiderOnAGpuWhoseKernelsNobodyHasMeasured) {
+  const auto on = [](const char* machine) {
+    return step_interval(scenario_with({std::string("cluster.machine=") + machine}), 1, 0).value();
+  };
+  EXPECT_EQ(on("h200").kernels, 0);
+  EXPECT_GT(on("h800").kernels, 0);
+  EXPECT_GT(on("h800").half_width(), on("h200").half_width());
+}
+
 TEST(StepInterval, OfATrainerWithPublishedRunsIsNarrower) {
   const Scenario known = scenario_with({"cluster.trainer=nanotron"}), other = scenario_with({"cluster.machine=b300"});
   EXPECT_LT(step_interval(known, 1, 0)->constants, step_interval(other, 1, 0)->constants);
