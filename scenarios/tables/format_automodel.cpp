@@ -1,7 +1,7 @@
 // NVIDIA's performance summary of NeMo AutoModel (NVIDIA-NeMo/Automodel docs/performance-summary.mdx): PyTorch's FSDP2,
-// experts by DeepEP, LoRA, on H100. GBS is the step's batch in sequences, MBS that of one pass, LBS that of one call, GA the
-// calls of a step. What the table lacks is that of the benchmark's recipe (examples/llm_benchmark), in the stored version
-// that was read; a row whose batch is another has an unknown recipe.
+// experts by DeepEP, LoRA, on H100. GBS is the step's batch in sequences, MBS that of one pass, LBS that of one call,
+// GA the calls of a step. What the table lacks is that of the benchmark's recipe (examples/llm_benchmark), in the stored
+// version that was read; a row whose batch is another has an unknown recipe.
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"

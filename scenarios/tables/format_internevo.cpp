@@ -1,6 +1,7 @@
-// InternEvo's tests of InternLM-7B on A100 (InternLM/InternEvo doc/en/train_performance.md): tokens per second and GPU up
-// to 1,024 GPUs. `zero1` GPUs share the optimizer's states (-1: all replicas), inside a node. A node has four ports of
-// 100 Gb/s. The rows of its memory test have no times.
+// InternEvo's tests of InternLM-7B on A100 (InternLM/InternEvo doc/en/train_performance.md): tokens per second and GPU
+// up to 1,024 GPUs. `zero1` GPUs share the optimizer's states (-1: all replicas), inside a node. A node has four ports
+// of 100 Gb/s. The rows of its memory test have no times. Where samples are packed into one (`pack`), attention is
+// still cut every `seq` tokens (cu_seqlens in internlm/data/tokenized/packed_dataset.py); else where samples end.
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"

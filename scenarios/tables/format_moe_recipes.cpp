@@ -1,6 +1,6 @@
 // Megatron-LM's recipes for mixtures of experts (examples/moe_recipes of its branch dev): arguments by their names, and
-// TFLOP/s per GPU. Seconds follow by Megatron's own FLOP formula. Of two figures of a recipe the one of the pull request
-// counts, which says how it was measured.
+// TFLOP/s per GPU. Seconds follow by Megatron's own FLOP formula. Of two figures of a recipe the one of the pull
+// request counts, which says how it was measured.
 #include <fmt/format.h>
 
 #include <algorithm>

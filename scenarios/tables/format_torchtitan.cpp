@@ -1,6 +1,6 @@
 // torchtitan's runs in bf16, FP8, MXFP8 and NVFP4 on Blackwell (pytorch/torchtitan torchtitan/components/quantization,
-// mxfp8.md and nvfp4.md): one node, FSDP, torch.compile. The pages say neither the exact GPU nor, in part, the model and the
-// recomputation, so no row is scored.
+// mxfp8.md and nvfp4.md): one node, FSDP, torch.compile. The pages say neither the exact GPU nor, in part, the model
+// and the recomputation, so no row is scored.
 #include <fmt/format.h>
 
 #include "scenarios/tables/formats.h"

@@ -89,7 +89,8 @@ Keys experts(int count, int per_token, int shared_ffn) {
 }
 
 // Of config.json of each repository at Hugging Face; InternLM-7B: InternLM/InternEvo configs/7B_sft.py, with biases of
-// attention's Linears (internlm/model/modules/multi_head_attention.py) and an MLP of a multiple of 256 (mlp.py); Grok-1: xai-org/grok-1 run.py (its experts are gated, by GELU).
+// attention's Linears (internlm/model/modules/multi_head_attention.py) and an MLP of a multiple of 256 (mlp.py); Grok-1:
+// xai-org/grok-1 run.py (its experts are gated, by GELU).
 const std::map<std::string, Keys, std::less<>>& shapes() {
   static const std::map<std::string, Keys, std::less<>> all = {
       {"qwen2.5-14b", shape(48, 5120, 13824, 40, 8, 152064) + Keys{{"qkv_bias", "true"}}},
