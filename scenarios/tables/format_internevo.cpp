@@ -33,6 +33,7 @@ void read_internevo(const Cells& cells, PublishedRow& row) {
   row.table = fmt::format("{}, line {}", row.group, row.line);
   if (cells.empty("tokens_per_gpu_per_s")) {
     row.status = RowStatus::other;
+    row.machine = "a800";
     row.unpriceable = "a test of memory on " + cells.text("gpu") + ", a GPU without a profile, and without a step time";
     return;
   }

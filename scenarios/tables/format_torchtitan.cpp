@@ -58,6 +58,7 @@ void read_torchtitan(const Cells& cells, PublishedRow& row) {
     keys.assume("nothing is recomputed");
   if (cells.text("compile") == "yes") keys.assume("element-wise kernels are single, although torch.compile fuses them");
   set_scenario(row, keys);
+  if (!row.keys.contains("run.fp8")) row.keys["run.fp8"] = precision;  // of pairs of levers
 }
 
 }  // namespace slipway::scenarios

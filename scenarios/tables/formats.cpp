@@ -37,16 +37,17 @@ const OtherTable* other_table(const std::vector<std::string>& header) {
       {{"schedule", "vpp", "tokens_per_s_per_device", "max_memory_gb"},
        "throughputs of pipeline schedules (AMD, Primus)",
        "no command reads it: without batch, sequence and number of micro-batches there is no layout to price; `slipway "
-       "simulate SCENARIO --set schedule.name=NAME` prices a schedule of yours"},
+       "simulate SCENARIO --set schedule.name=NAME` prices a schedule of yours, and the machine mi300x has its memory "
+       "from there"},
       {{"Collective name", "comm_latency_mean", "bus bw (GB/s)_mean"},
        "collectives of a trace as TraceLens sums them up",
        "no command reads sums: `slipway calibrate --kineto TRACE.json` reads the trace that they were made from, and "
-       "`slipway kernels` single collectives (columns bytes, time_us)"},
+       "`slipway kernels` single collectives (columns gpu, collective, members, bytes, seconds)"},
       {{"model_proxy", "dispatcher", "forward_ms", "backward_ms", "max_allocated_bytes"},
        "times of one layer with experts (Megatron-LM, moe_perf)",
        "no command reads it: a layer is no step, and `slipway kernels` fits single kernels"},
       {{"stream", "kernel", "total_us", "first_start_us"},
-       "kernels of a trace, summed up by stream",
+       "kernels of a trace summed up by stream",
        "no command reads sums: `slipway calibrate --kineto TRACE.json` reads the trace that they were made from"},
   };
   for (const OtherTable& other : others) {

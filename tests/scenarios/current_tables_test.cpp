@@ -333,6 +333,7 @@ TEST(TorchtitanTable, TheFirstRowIsRefusedForItsRecomputationAndABf16RowIsPriced
   EXPECT_EQ(table.rows.at(0).machine, "b200");
   EXPECT_NEAR(table.rows.at(0).step_s, 8192 / 8307.5, 1e-9);
   EXPECT_EQ(table.rows.at(0).unpriceable, "not modelled: recomputation of single operators (per-op SAC)");
+  EXPECT_EQ(table.rows.at(4).keys.at("run.fp8"), "NVFP4 (layers 27-31 bf16)");
   EXPECT_THAT(table.rows.at(4).unpriceable, HasSubstr("layers in two precisions: NVFP4 (layers 27-31 bf16)"));
   const PublishedRow &mx = table.rows.at(5), &bf16 = table.rows.at(6);
   ASSERT_EQ(mx.unpriceable, "");

@@ -159,7 +159,7 @@ TEST_F(ValidateCommand, FilesWithoutStepsAreRefusedByWhatTheyHoldAndWhatReadsIt)
             "forward_ms,backward_ms,max_allocated_bytes,what",
             "times of one layer with experts", "a layer is no step"},
         std::tuple{"source,stream,category,kernel,n,total_us,mean_us,median_us,min_us,max_us,grid,first_start_us",
-                   "kernels of a trace, summed up by stream", "slipway calibrate --kineto TRACE.json"}}) {
+                   "kernels of a trace summed up by stream", "slipway calibrate --kineto TRACE.json"}}) {
     const Answer answer = refused(table(std::string(columns) + "\nx\n"));
     EXPECT_THAT(answer.err, HasSubstr(std::string("t.csv:1: this file holds ") + holds));
     EXPECT_THAT(answer.err, HasSubstr("and no step times of training layouts; no command reads"));
