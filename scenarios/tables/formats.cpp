@@ -26,6 +26,7 @@ std::vector<std::string_view> missing_columns(const TableFormat& format, const s
 struct OtherTable {
   std::vector<std::string_view> columns;
   const char* holds;
+  const char* instead = nullptr;  // which command reads it or what it was made from; else why none does
 };
 
 const OtherTable* other_table(const std::vector<std::string>& header) {
@@ -33,6 +34,21 @@ const OtherTable* other_table(const std::vector<std::string>& header) {
       {{"bytes", "time_us"}, "times of single collectives"},
       {{"forward_ms", "backward_ms", "curvature_ms"}, "times of single Transformer blocks"},
       {{"eval_loss", "samples_or_tokens"}, "loss curves"},
+      {{"schedule", "vpp", "tokens_per_s_per_device", "max_memory_gb"},
+       "throughputs of pipeline schedules (AMD, Primus)",
+       "no command reads it: without batch, sequence and number of micro-batches there is no layout to price; `slipway "
+       "simulate SCENARIO --set schedule.name=NAME` prices a schedule of yours, and the machine mi300x has its memory "
+       "from there"},
+      {{"Collective name", "comm_latency_mean", "bus bw (GB/s)_mean"},
+       "collectives of a trace as TraceLens sums them up",
+       "no command reads sums: `slipway calibrate --kineto TRACE.json` reads the trace that they were made from, and "
+       "`slipway kernels` single collectives (columns gpu, collective, members, bytes, seconds)"},
+      {{"model_proxy", "dispatcher", "forward_ms", "backward_ms", "max_allocated_bytes"},
+       "times of one layer with experts (Megatron-LM, moe_perf)",
+       "no command reads it: a layer is no step, and `slipway kernels` fits single kernels"},
+      {{"stream", "kernel", "total_us", "first_start_us"},
+       "kernels of a trace summed up by stream",
+       "no command reads sums: `slipway calibrate --kineto TRACE.json` reads the trace that they were made from"},
   };
   for (const OtherTable& other : others) {
     const bool all = std::all_of(other.columns.begin(), other.columns.end(), [&](std::string_view column) {
@@ -54,7 +70,7 @@ std::string joined(const std::vector<std::string_view>& names) {
   const std::string place = table.file + ":" + std::to_string(table.header_line) + ": ";
   if (const OtherTable* other = other_table(table.header))
     throw std::runtime_error(place + "this file holds " + other->holds + " and no step times of training layouts; " +
-                             remedy);
+                             (other->instead != nullptr ? other->instead : remedy));
   const TableFormat* nearest = nullptr;
   double best = 0;
   std::vector<std::string_view> names;
@@ -229,6 +245,53 @@ std::span<const TableFormat> table_formats() {
        {"type", "model", "gpus", "device", "lora_rank", "seq", "activation", "ep", "cp", "micro_batches", "success",
         "error", "micro_step_s_mean"},
        read_prime_rl},
+      {"internevo",
+       "InternLM, InternEvo, training performance of InternLM-7B on A100",
+       {"table", "model", "gpu", "gpus", "tp", "pp", "zero1", "fsdp", "pack", "activation_ckpt", "seq", "micro_bsz",
+        "micro_num", "global_tokens", "tokens_per_gpu_per_s"},
+       read_internevo},
+      {"nemo-automodel",
+       "NVIDIA, NeMo AutoModel, performance summary",
+       {"in_head", "phase", "system", "Model", "#GPUs", "GBS", "MBS", "LBS", "GA", "Seq Length", "TP", "PP", "CP", "EP",
+        "VP", "FSDP", "Kernel Optimizations", "Time per Global Step (s)"},
+       read_automodel},
+      {"megatron-moe-recipes",
+       "NVIDIA, Megatron-LM, recipes for mixtures of experts",
+       {"source",
+        "tflops_per_gpu",
+        "model",
+        "recipe",
+        "gpu",
+        "gpus",
+        "features",
+        "seq_length",
+        "micro_batch_size",
+        "global_batch_size",
+        "tensor_model_parallel_size",
+        "pipeline_model_parallel_size",
+        "expert_model_parallel_size",
+        "expert_tensor_parallel_size",
+        "context_parallel_size",
+        "pipeline_model_parallel_layout",
+        "moe_token_dispatcher_type",
+        "moe_flex_dispatcher_backend",
+        "overlap_moe_expert_parallel_comm",
+        "delay_wgrad_compute",
+        "recompute_modules",
+        "fine_grained_activation_offloading",
+        "offload_modules",
+        "chunked_optimizer_state_offload",
+        "cuda_graph_impl",
+        "cuda_graph_scope",
+        "fp8_recipe",
+        "fp8_param_gather",
+        "exp_avg_dtype"},
+       read_moe_recipes},
+      {"torchtitan",
+       "PyTorch, torchtitan, training in MXFP8 and NVFP4",
+       {"model", "system", "gpus", "precision", "seq", "local_batch", "gbs", "fsdp", "ac", "compile", "tokens_per_s",
+        "tokens_per_s_is"},
+       read_torchtitan},
       {"megatron-golden",
        "NVIDIA, Megatron-LM, golden values of its functional tests",
        {"date",

@@ -65,6 +65,10 @@ void read_mlperf(const Cells& cells, PublishedRow& row);
 void read_ms_swift(const Cells& cells, PublishedRow& row);
 void read_feature_effects(const Cells& cells, PublishedRow& row);
 void read_prime_rl(const Cells& cells, PublishedRow& row);
+void read_internevo(const Cells& cells, PublishedRow& row);
+void read_automodel(const Cells& cells, PublishedRow& row);
+void read_moe_recipes(const Cells& cells, PublishedRow& row);
+void read_torchtitan(const Cells& cells, PublishedRow& row);
 void read_megatron_golden(const Cells& cells, PublishedRow& row);
 
 // For several readers: the Llama of models/model/library with another sequence length, also by its other names

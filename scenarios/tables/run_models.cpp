@@ -24,6 +24,7 @@ constexpr KnownModel known_models[] = {
     {"gptoss120b", "gpt-oss-120b", ""},
     {"gptoss20b", "gpt-oss-20b", ""},
     {"qwen330ba3b", "qwen3-30b-a3b", ""},
+    {"qwen3moe30b", "qwen3-30b-a3b", ""},
     {"qwen3235ba22b", "qwen3-235b-a22b", ""},
     {"qwen3next", "qwen3-next", delta},
     {"qwen35", "qwen3.5", delta},
@@ -46,8 +47,10 @@ constexpr KnownModel known_models[] = {
     {"qwen3vl", "qwen3-vl", vision},
     {"qwen3omni", "qwen3-omni", vision},
     {"internvl", "internvl", vision},
+    {"internlm7b", "internlm-7b", ""},
     {"gemma4", "gemma-4", vision},
     {"nemotron3", "nemotron-3", mamba},
+    {"nemotronv3", "nemotron-3", mamba},
     {"nvidianemotron3", "nemotron-3", mamba},
     {"nemotronh", "nemotron-h", mamba},
     {"nemotron415b", "nemotron-4-15b", ""},
@@ -85,11 +88,14 @@ Keys experts(int count, int per_token, int shared_ffn) {
           {"shared_ffn", std::to_string(shared_ffn)}};
 }
 
-// Of config.json of each repository at Hugging Face; Grok-1: xai-org/grok-1 run.py (its experts are gated, by GELU).
+// Of config.json of each repository at Hugging Face; InternLM-7B: InternLM/InternEvo configs/7B_sft.py, with biases of
+// attention's Linears (internlm/model/modules/multi_head_attention.py) and an MLP of a multiple of 256 (mlp.py); Grok-1:
+// xai-org/grok-1 run.py (its experts are gated, by GELU).
 const std::map<std::string, Keys, std::less<>>& shapes() {
   static const std::map<std::string, Keys, std::less<>> all = {
       {"qwen2.5-14b", shape(48, 5120, 13824, 40, 8, 152064) + Keys{{"qkv_bias", "true"}}},
       {"qwen1.5-moe-a2.7b", shape(24, 2048, 1408, 16, 16, 151936) + experts(60, 4, 5632) + Keys{{"qkv_bias", "true"}}},
+      {"internlm-7b", shape(32, 4096, 11008, 32, 32, 103168) + Keys{{"qkv_bias", "true"}, {"out_bias", "true"}}},
       {"grok-1", shape(64, 6144, 32768, 48, 8, 131072) + experts(8, 2, 0) + Keys{{"mlp", "geglu"}}},
   };
   return all;

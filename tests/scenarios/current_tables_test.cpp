@@ -2,6 +2,7 @@
 // Truths are the rows themselves, by the arithmetic of their sources.
 #include <gmock/gmock.h>
 
+#include "models/model/model.h"
 #include "scenarios/language/scenario.h"
 #include "scenarios/tables/price.h"
 #include "scenarios/tables/run_keys.h"
@@ -213,6 +214,137 @@ TEST(Levers, APairDiffersInOneLeverAndItsRatioIsOfSeconds) {
   const LeverScore score = score_of(pairs);
   EXPECT_EQ(score.pairs, 2);
   EXPECT_EQ(score.priced, 2);
+}
+
+PublishedTable study_table(const std::string& path) {
+  return read_table_file(SLIPWAY_SOURCE_DIR "/scenarios/studies/" + path);
+}
+
+TEST(InternevoTable, TheFirstRowIsTheModelOfItsConfigurationWithShardsOverAllReplicas) {
+  const PublishedTable table = study_table("internevo-2023/throughput.csv");
+  ASSERT_EQ(table.format->name, "internevo");
+  ASSERT_EQ(table.rows.size(), 70u);
+  const PublishedRow& row = table.rows.at(0);
+  ASSERT_EQ(row.unpriceable, "");
+  EXPECT_NEAR(row.step_s, 131072 / (8 * 4062.0), 1e-9);
+  EXPECT_EQ(row.trainer, "internevo");
+  EXPECT_EQ(row.machine, "a100-80gb");
+  EXPECT_EQ(row.step.layout.data, 8);
+  EXPECT_EQ(row.step.layout.zero, 1);
+  EXPECT_EQ(row.step.layout.replicate, 1);
+  EXPECT_EQ(row.step.micro_batch, 2);
+  EXPECT_EQ(micro_batches_of(row.step), 4);
+  // config.json of internlm/internlm-7b: 32 layers, 4,096 wide, MLP of 11,008, 103,168 words, 7.32e9 parameters.
+  EXPECT_EQ(layer_count(row.step.model), 32);
+  EXPECT_NEAR(static_cast<double>(parameter_count(row.step.model)), 7.32e9, 0.01e9);
+  EXPECT_GT(price(row).step_s, 0);
+}
+
+// zero1=8 on 1,024 GPUs: 128 copies of the optimizer's states, each inside a node.
+TEST(InternevoTable, ShardsInsideANodeHaveCopiesAndNodesHaveFourPorts) {
+  const PublishedTable table = study_table("internevo-2023/throughput.csv");
+  const PublishedRow& row = table.rows.at(15);
+  ASSERT_EQ(row.unpriceable, "");
+  EXPECT_EQ(row.gpus, 1024);
+  EXPECT_EQ(row.step.layout.replicate, 128);
+  const std::vector<Fabric>& fabrics = row.scenario->cluster.fabrics;
+  ASSERT_EQ(fabrics.size(), 2u);
+  EXPECT_EQ(fabrics[1].gpus_per_port, 2);
+  EXPECT_EQ(table.rows.at(31).step.layout.tensor, 2);
+  EXPECT_FALSE(table.rows.at(31).step.layout.sequence_parallel);
+  EXPECT_EQ(table.rows.at(31).step.layout.replicate, 128);  // zero1=4 of 512 replicas
+  EXPECT_EQ(table.rows.at(32).step.recompute, Recompute::full);
+}
+
+TEST(InternevoTable, RowsOfTheMemoryTestAreRefusedByWhatTheyLack) {
+  const PublishedTable table = study_table("internevo-2023/throughput.csv");
+  const PublishedRow& row = table.rows.at(54);
+  EXPECT_EQ(row.status, RowStatus::other);
+  EXPECT_THAT(row.unpriceable, HasSubstr("without a step time"));
+  EXPECT_THAT(row.unpriceable, HasSubstr("A800"));
+}
+
+TEST(AutomodelTable, TheFirstRowsAreRefusedForTheirMambaLayersAndTheNextIsPriced) {
+  const PublishedTable table = study_table("automodel-2026/performance.csv");
+  ASSERT_EQ(table.format->name, "nemo-automodel");
+  ASSERT_EQ(table.rows.size(), 24u);
+  EXPECT_EQ(table.rows.at(0).unpriceable, "not modelled: hybrid layers (Mamba)");
+  EXPECT_NEAR(table.rows.at(0).step_s, 15.614, 1e-9);
+  const PublishedRow& row = table.rows.at(4);  // Qwen3 MoE 30B
+  ASSERT_EQ(row.unpriceable, "");
+  EXPECT_EQ(row.trainer, "automodel");
+  EXPECT_EQ(row.machine, "h100-80gb");
+  // The table's tokens per second and GPU, 12,040, say the same.
+  EXPECT_NEAR(row.step_s, 512 * 4096 / (8 * 12040.0), 0.001 * row.step_s);
+  EXPECT_EQ(row.step.layout.expert, 8);
+  EXPECT_EQ(row.step.layout.zero, 3);
+  EXPECT_EQ(row.step.micro_batch, 4);
+  EXPECT_EQ(micro_batches_of(row.step), 16);  // GA
+  EXPECT_EQ(row.step.recompute, Recompute::full);
+  EXPECT_EQ(exclusion_of(row), Exclusion::none);
+  EXPECT_GT(price(row).step_s, 0);
+}
+
+TEST(AutomodelTable, APipelineThatEmptiesSeveralTimesAStepIsRefusedAndAnOldRowIsNotScored) {
+  const PublishedTable table = study_table("automodel-2026/performance.csv");
+  EXPECT_THAT(table.rows.at(2).unpriceable, HasSubstr("a pipeline that empties 4 times a step"));
+  EXPECT_EQ(exclusion_of(table.rows.at(23)), Exclusion::superseded);
+  const PublishedRow& lora = table.rows.at(8);  // Llama3 8B on one GPU
+  ASSERT_EQ(lora.unpriceable, "");
+  EXPECT_EQ(lora.step.levers.lora.rank, 16);
+  EXPECT_EQ(lora.step.layout.zero, 0);
+}
+
+TEST(MoeRecipesTable, TheFirstRowHasTheStagesOfItsLayoutAndSecondsByMegatronsFormula) {
+  const PublishedTable table = study_table("megatron-moe-recipes-2026/recipes.csv");
+  ASSERT_EQ(table.format->name, "megatron-moe-recipes");
+  ASSERT_EQ(table.rows.size(), 14u);
+  const PublishedRow& row = table.rows.at(0);
+  ASSERT_EQ(row.unpriceable, "");
+  EXPECT_EQ(row.machine, "b200");
+  EXPECT_EQ(row.step.layout.pipeline, 8);
+  EXPECT_EQ(row.step.layout.chunks, 2);
+  EXPECT_EQ(row.step.layout.expert, 32);
+  EXPECT_EQ(row.step.schedule, "1f1b-merged");
+  EXPECT_TRUE(row.step.delay_weight_grads);
+  EXPECT_EQ(row.step.narrow, NarrowRecipe::mxfp8);
+  EXPECT_EQ(row.step.levers.recomputed, set_of(RecomputedModule::mla_up_proj, RecomputedModule::mlp));
+  EXPECT_EQ(row.step.optimizer.moment_dtype, Dtype::bfloat16);
+  // DeepSeek-V3 has 37e9 active parameters and the head of its MTP module: 6 FLOPs each, and attention.
+  const double flops = row.step_s * 256 * 776.7e12 / (2048 * 4096.0);
+  EXPECT_GT(flops, 6 * 37e9);
+  EXPECT_LT(flops, 6 * 37e9 * 1.35);
+  EXPECT_GT(price(row).step_s, 0);
+}
+
+TEST(MoeRecipesTable, OfTwoFiguresOfARecipeThePullRequestsIsScored) {
+  const PublishedTable table = study_table("megatron-moe-recipes-2026/recipes.csv");
+  EXPECT_EQ(exclusion_of(table.rows.at(4)), Exclusion::superseded);
+  EXPECT_EQ(exclusion_of(table.rows.at(5)), Exclusion::none);
+  EXPECT_EQ(exclusion_of(table.rows.at(2)), Exclusion::status);  // a recipe without a figure
+  EXPECT_THAT(table.rows.at(1).unpriceable, HasSubstr("optimizer states that go to the host's memory"));
+  EXPECT_EQ(table.rows.at(7).step.levers.graphs, set_of(GraphScope::full));
+}
+
+TEST(TorchtitanTable, TheFirstRowIsRefusedForItsRecomputationAndABf16RowIsPricedButNotScored) {
+  const PublishedTable table = study_table("torchtitan-narrow-2026/narrow.csv");
+  ASSERT_EQ(table.format->name, "torchtitan");
+  ASSERT_EQ(table.rows.size(), 10u);
+  EXPECT_EQ(table.rows.at(0).machine, "b200");
+  EXPECT_NEAR(table.rows.at(0).step_s, 8192 / 8307.5, 1e-9);
+  EXPECT_EQ(table.rows.at(0).unpriceable, "not modelled: recomputation of single operators (per-op SAC)");
+  EXPECT_EQ(table.rows.at(4).keys.at("run.fp8"), "NVFP4 (layers 27-31 bf16)");
+  EXPECT_THAT(table.rows.at(4).unpriceable, HasSubstr("layers in two precisions: NVFP4 (layers 27-31 bf16)"));
+  const PublishedRow &mx = table.rows.at(5), &bf16 = table.rows.at(6);
+  ASSERT_EQ(mx.unpriceable, "");
+  EXPECT_EQ(mx.step.narrow, NarrowRecipe::mxfp8);
+  ASSERT_EQ(bf16.unpriceable, "");
+  EXPECT_EQ(bf16.machine, "gb200");
+  EXPECT_EQ(bf16.step.layout.data, 4);
+  EXPECT_EQ(bf16.step.layout.zero, 3);
+  EXPECT_NEAR(bf16.step_s, 32 * 2048 / 21919.0, 1e-9);
+  EXPECT_EQ(exclusion_of(bf16), Exclusion::unknown_recipe);
+  EXPECT_GT(price(bf16).step_s, price(mx).step_s);
 }
 
 TEST(GoldenTable, TheNewestRowOfACaseAndGpuCountsAndTimesDoNot) {

@@ -1,4 +1,5 @@
 // The study folders: their scenarios load, and the findings in their READMEs are what the commands print.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +12,8 @@
 #include <sstream>
 
 #include "scenarios/language/scenario.h"
+#include "scenarios/tables/formats.h"
+#include "scenarios/validate/levers.h"
 #include "tests/support/command_test.h"
 #include "tests/support/printed.h"
 
@@ -115,6 +118,26 @@ TEST_F(Studies, TablesInTheReadmesAreWhatRunShPrints) {
                                         << now;
     }
     EXPECT_EQ(tables, expected) << study;
+  }
+}
+
+// The pairs follow from a table alone. Predicted values may change; a pair and what was measured may not be left out.
+TEST_F(Studies, EveryPairOfLeversStandsInTheReadme) {
+  for (const auto& [study, file, expected] : {std::tuple{"megatron-bridge-2026", "feature_effects.csv", 22},
+                                              std::tuple{"aws-dispatchers-2026", "dispatchers.csv", 22},
+                                              std::tuple{"torchtitan-narrow-2026", "narrow.csv", 11}}) {
+    const std::string folder = root + "/scenarios/studies/" + study, readme = text_of(folder + "/README.md");
+    const PublishedTable table = read_table_file(folder + "/" + file);
+    std::vector<RowResult> results;
+    for (const PublishedRow& row : table.rows) results.push_back({.row = &row});
+    const std::vector<LeverPair> pairs = lever_pairs(results);
+    EXPECT_EQ(pairs.size(), static_cast<std::size_t>(expected)) << study;
+    for (const LeverPair& pair : pairs) {
+      const std::string line =
+          fmt::format("| {}: {} | {} | {} | {} {} | {:+.1f} % | ", pair.from->row->study, pair.key, pair.before,
+                      pair.after, pair.from->row->line, pair.to->row->line, 100 * (pair.measured() - 1));
+      EXPECT_NE(readme.find(line), std::string::npos) << study << "/README.md lacks " << line;
+    }
   }
 }
 

@@ -144,10 +144,35 @@ TEST_F(ValidateCommand, TheSameInputGivesTheSameBytes) {
   EXPECT_EQ(slipway_with({"validate", hagemann}).out, slipway_with({"validate", hagemann}).out);
 }
 
+// Headers of files that are published beside tables of step times.
+TEST_F(ValidateCommand, FilesWithoutStepsAreRefusedByWhatTheyHoldAndWhatReadsIt) {
+  for (const auto& [columns, holds, instead] :
+       {std::tuple{
+            "source,model,system,gpus,pp,vpp,ep,schedule,tokens_per_s_per_device,tflops_per_device,max_memory_gb,"
+            "max_mem_pct,outcome,note",
+            "throughputs of pipeline schedules", "without batch, sequence and number of micro-batches"},
+        std::tuple{"source,gpu,gpus,workload,Collective name,dtype,In msg nelems,Group size,comm_latency_mean,"
+                   "bus bw (GB/s)_mean,count",
+                   "collectives of a trace", "slipway calibrate --kineto TRACE.json"},
+        std::tuple{
+            "source,gpu,gpus,model_proxy,seq,mbs,hidden,moe_ffn,experts,topk,heads,tp,ep,etp,dispatcher,precision,"
+            "forward_ms,backward_ms,max_allocated_bytes,what",
+            "times of one layer with experts", "a layer is no step"},
+        std::tuple{"source,stream,category,kernel,n,total_us,mean_us,median_us,min_us,max_us,grid,first_start_us",
+                   "kernels of a trace summed up by stream", "slipway calibrate --kineto TRACE.json"}}) {
+    const Answer answer = refused(table(std::string(columns) + "\nx\n"));
+    EXPECT_THAT(answer.err, HasSubstr(std::string("t.csv:1: this file holds ") + holds));
+    EXPECT_THAT(answer.err, HasSubstr("and no step times of training layouts; no command reads"));
+    EXPECT_THAT(answer.err, HasSubstr(instead));
+    EXPECT_EQ(std::count(answer.err.begin(), answer.err.end(), '\n'), 1);
+  }
+}
+
 TEST_F(ValidateCommand, TablesThatCanBeReadAreListedWithTheirColumns) {
   const Answer answer = slipway_with({"list", "tables"});
   EXPECT_EQ(answer.status, status_done);
-  for (const char* text : {"hagemann-2023", "fujii-2024", "ultrascale-nanotron", "vtrain", "slipway", "step_time_s"})
+  for (const char* text : {"hagemann-2023", "fujii-2024", "ultrascale-nanotron", "vtrain", "slipway", "step_time_s",
+                           "internevo", "nemo-automodel", "megatron-moe-recipes", "torchtitan"})
     EXPECT_THAT(answer.out, HasSubstr(text));
 }
 
