@@ -138,15 +138,27 @@ bool are_on_several_nodes(const Cluster& cluster, const std::vector<std::int32_t
   return std::ranges::any_of(ranks, [&](std::int32_t rank) { return place_of(cluster, rank).node != first; });
 }
 
-// The slowest constants of the members' machines; nullptr where one of them has no measured collectives.
+// The machine with the slowest ports of the members'; nullptr where one of them has no measured collectives.
 const Machine* measured_machine(const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
   const Machine* slowest = nullptr;
+  const auto ports = [](const Machine& machine) {
+    return std::pair(machine.node_link.bandwidth, machine.network_link.bandwidth);
+  };
   for (const std::int32_t rank : ranks) {
     const Machine& machine = cluster.groups[place_of(cluster, rank).group].machine;
     if (!machine.trained) return nullptr;
-    if (slowest == nullptr || machine.node_link.bandwidth < slowest->node_link.bandwidth) slowest = &machine;
+    if (slowest == nullptr || ports(machine) < ports(*slowest)) slowest = &machine;
   }
   return slowest;
+}
+
+// The members that stand for their groups of nodes: the first of each.
+std::vector<std::int32_t> one_of_each_group(const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
+  std::vector<std::int32_t> first;
+  std::set<int> groups;
+  for (const std::int32_t rank : ranks)
+    if (groups.insert(place_of(cluster, rank).group).second) first.push_back(rank);
+  return first;
 }
 
 const CollectiveConstants* nccl_of(const LinkPath& path, Collective collective) {
@@ -170,19 +182,24 @@ int gpus_on_port(const Cluster& cluster, const Fabric& network, const Place& pla
   return static_cast<int>(gpus.size());
 }
 
-// The part of a port to other nodes that each GPU of a node has, where messages are priced by measured ones.
+// The part of a port to other nodes that each GPU of a node has, where messages are priced by measured ones. Of unlike
+// nodes, the least.
 double port_share_of(const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
   if (ranks.size() < 2 || measured_machine(cluster, ranks) == nullptr || !are_on_several_nodes(cluster, ranks))
     return 1;
   const Fabric& network = cluster.fabrics[fabric_between(cluster, ranks.front(), ranks.back())];
-  return 1.0 / gpus_on_port(cluster, network, place_of(cluster, ranks.front()));
+  int most = 1;
+  for (const std::int32_t rank : one_of_each_group(cluster, ranks))
+    most = std::max(most, gpus_on_port(cluster, network, place_of(cluster, rank)));
+  return 1.0 / most;
 }
 
 void take_starts(LinkPath& path, const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
   path.measured = measured_machine(cluster, ranks);
   if (path.measured == nullptr || ranks.size() < 2) return;
-  const StepConstants& constants = path.measured->constants;
-  path.start = are_on_several_nodes(cluster, ranks) ? constants.network_start : constants.node_start;
+  const auto start = are_on_several_nodes(cluster, ranks) ? &StepConstants::network_start : &StepConstants::node_start;
+  for (const std::int32_t rank : one_of_each_group(cluster, ranks))
+    path.start = std::max(path.start, cluster.groups[place_of(cluster, rank).group].machine.constants.*start);
 }
 
 // GPUs of one node without a switch: a group reaches a share of each port. Not where the user gave the fabric's

@@ -292,5 +292,101 @@ TEST(PooledFit, EffectiveConstantsAreAtMostThoseThatRunsDependOn) {
   EXPECT_LE(effective, 1.001);
 }
 
+// Steps whose logarithm is linear in the constants': ln step = Σ x ln(c / book).
+PooledPrices linear_prices(const std::vector<std::vector<double>>& powers) {
+  PooledPrices prices;
+  prices.replay = [](const auto&) {};
+  prices.seconds = [&powers](const std::vector<StepConstants>& constants) {
+    std::vector<double> seconds;
+    for (std::size_t i = 0; i < powers.size(); ++i) {
+      double logarithm = 0;
+      for (std::size_t j = 0; j < powers[i].size(); ++j)
+        if (powers[i][j] != 0)
+          logarithm += powers[i][j] * std::log(constants[i].*step_constants()[j].value / step_constants()[j].book);
+      seconds.push_back(std::exp(logarithm));
+    }
+    return seconds;
+  };
+  prices.slopes = [&powers](const std::vector<StepConstants>&) { return powers; };
+  return prices;
+}
+
+std::size_t index_of(const std::string& name) {
+  const auto table = step_constants();
+  const auto found = std::find_if(table.begin(), table.end(), [&](const auto& each) { return each.name == name; });
+  return static_cast<std::size_t>(found - table.begin());
+}
+
+std::vector<double> powers_of(const std::vector<std::pair<const char*, double>>& named) {
+  std::vector<double> powers(step_constant_count);
+  for (const auto& [name, power] : named) powers[index_of(name)] = power;
+  return powers;
+}
+
+// The place of a coordinate of the shared constant, of its machine, or of its trainer.
+std::size_t place_of(const PooledConstants& pooled, const char* name, const char* machine, const char* trainer) {
+  std::size_t c = 0;
+  while (pooled.coordinates[c].constant != index_of(name) || pooled.coordinates[c].machine != machine ||
+         pooled.coordinates[c].trainer != trainer)
+    ++c;
+  return c;
+}
+
+// One table of n runs, each d over the book, with noise s. A constant has parts with prior spreads σ, of which the table
+// sees the sum. The normal posterior (Gelman et al., Bayesian Data Analysis, 3.5), with S = Σσ² + s²/n:
+//   mean σ²d/S, variance σ² − σ⁴/S, covariance −σ²σ'²/S
+// Small residuals make the loss quadratic. What is left is the weight of a run that may be broken, 0.02 % below 1.
+TEST(PooledFit, TheMeanAndVarianceOfOneTableAreThoseOfALinearGaussian) {
+  constexpr double s = 0.01, d = 0.0005;
+  constexpr int n = 3;
+  const std::vector<std::vector<double>> powers(n, powers_of({{"attention", 1}}));
+  const std::vector<PooledRow> rows(n, {"a", "m", std::exp(d), 1});
+  const PooledConstants fit = fit_pooled(rows, linear_prices(powers), of_noise(s));
+  const std::size_t count = fit.coordinates.size();
+  const StepConstant& row = step_constants()[index_of("attention")];
+  const std::size_t parts[] = {place_of(fit, "attention", "", ""), place_of(fit, "attention", "m", ""),
+                               place_of(fit, "attention", "", "a")};
+  const double spreads[] = {row.spread, row.machine, row.trainer};
+  const double sum = row.spread * row.spread + row.machine * row.machine + row.trainer * row.trainer + s * s / n;
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 3; ++j) {
+      const double a = spreads[i] * spreads[i], b = spreads[j] * spreads[j];
+      EXPECT_NEAR(fit.covariance[parts[i] * count + parts[j]], (i == j ? a : 0) - a * b / sum, 1e-4 * a) << i << j;
+      EXPECT_NEAR(fit.values[parts[i]], a * d / sum, 1e-3 * d) << i;
+    }
+  // What the runs fix is one sum; Σ(1 − variance / prior variance) = Σσ²/S over its parts, and 0 of all other constants.
+  EXPECT_NEAR(effective_constants(fit), (sum - s * s / n) / sum, 1e-4);
+}
+
+// Two shared constants, seen as x and y in three runs: the posterior precision is XᵀX/s² + 1/σ², inverted by hand.
+TEST(PooledFit, TwoConstantsHaveTheInverseOfTheirSummedPrecisionAsCovariance) {
+  constexpr double s = 0.02;
+  constexpr double x[] = {0.7, 0.5, 0.2}, y[] = {0.1, 0.4, 0.6}, d[] = {0.001, -0.0004, 0.0007};
+  std::vector<std::vector<double>> powers;
+  std::vector<PooledRow> rows;
+  const double p = step_constants()[index_of("scores")].spread, q = step_constants()[index_of("flash1")].spread;
+  double xx = 1 / (p * p), yy = 1 / (q * q), xy = 0, xd = 0, yd = 0;
+  for (int i = 0; i < 3; ++i) {
+    powers.push_back(powers_of({{"scores", x[i]}, {"flash1", y[i]}}));
+    rows.push_back({"a", "m", std::exp(d[i]), 1});
+    xx += x[i] * x[i] / (s * s), yy += y[i] * y[i] / (s * s), xy += x[i] * y[i] / (s * s);
+    xd += x[i] * d[i] / (s * s), yd += y[i] * d[i] / (s * s);
+  }
+  const double determinant = xx * yy - xy * xy;
+  const PooledConstants fit = fit_pooled(rows, linear_prices(powers), of_noise(s));
+  const std::size_t n = fit.coordinates.size(), a = place_of(fit, "scores", "", ""),
+                    b = place_of(fit, "flash1", "", "");
+  const double tolerance = 2e-3;
+  EXPECT_NEAR(fit.covariance[a * n + a] * determinant / yy, 1, tolerance);
+  EXPECT_NEAR(fit.covariance[b * n + b] * determinant / xx, 1, tolerance);
+  EXPECT_NEAR(fit.covariance[a * n + b] * determinant / -xy, 1, tolerance);
+  EXPECT_NEAR(fit.values[a], (yy * xd - xy * yd) / determinant, tolerance * 0.001);
+  EXPECT_NEAR(fit.values[b], (xx * yd - xy * xd) / determinant, tolerance * 0.001);
+  EXPECT_NEAR(effective_constants(fit), 2 - yy / determinant / (p * p) - xx / determinant / (q * q), tolerance);
+  // Of a step that has half of each: √(gᵀΣg).
+  const std::vector<double> half = powers_of({{"scores", 0.5}, {"flash1", 0.5}});
+  EXPECT_NEAR(spread_of(fit, "a", {{"m", half}}) / std::sqrt(0.25 * (xx + yy - 2 * xy) / determinant), 1, tolerance);
+}
+
 }  // namespace
 }  // namespace slipway::test

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 #include "models/machine/cost.h"
 
 namespace slipway::test {
@@ -164,6 +166,67 @@ TEST(TrainedCluster, DropoutOfScoresThatAreWrittenTakesTheHostTwoMoreKernels) {
     EXPECT_DOUBLE_EQ(host_seconds(with, op, direction) - host_seconds(without, op, direction), 2e-5);
   op.attention = Kernels::flash2;
   EXPECT_DOUBLE_EQ(host_seconds(with, op, Direction::forward), host_seconds(without, op, Direction::forward));
+}
+
+// One layer of a Llama with 1,000 tokens in bfloat16: the operator of this kind.
+Operator of_a_layer(OpKind kind, Kernels kernels) {
+  const Model model = llama("own", {1, 256, 700, 4, 2, 100, 1000});
+  WorkShape shape;
+  shape.micro_batch = 1, shape.sequence = 1000, shape.sharding = {1, false, 1};
+  shape.dtype = Dtype::bfloat16, shape.kernels = kernels;
+  for (const Operator& op : operators_of(model, 1, 2, shape))
+    if (op.kind == kind) return op;
+  throw std::logic_error("no such operator");
+}
+
+struct Passes {
+  double forward, backward;
+};
+Passes passes_of(bool eager, const Operator& op, double traffic = 1.2, double eager_traffic = 1.25) {
+  StepConstants constants = plain();
+  constants.traffic = traffic, constants.eager_traffic = eager_traffic;
+  TrainerFacts facts;
+  facts.eager = eager;
+  const Machine machine = trained_by(facts, constants).groups[0].machine;
+  return {operator_seconds(machine, op, Direction::forward), operator_seconds(machine, op, Direction::backward)};
+}
+
+constexpr double streamed = 0.85 * 1e12, launch_gap = 3e-6;  // bytes/s of element-wise kernels; s between two kernels
+
+// SwiGLU of 1,000 x 700 numbers of 2 bytes. One by one: silu reads and writes one tensor, the product reads two and writes
+// one; backward the product's two gradients read two and write one each, and silu's reads two and writes one. Fused:
+// forward reads both and writes one, backward reads three and writes two.
+TEST(TrainedCluster, AFusedActivationMovesEightTensorsAndAnEagerOneFourteen) {
+  const Operator op = of_a_layer(OpKind::activation, Kernels::flash2);
+  constexpr double tensor = 1000.0 * 700 * 2;
+  const Passes fused = passes_of(false, op), eager = passes_of(true, op);
+  const double gaps = 2 * op.kernels * launch_gap;
+  EXPECT_NEAR(fused.forward + fused.backward, gaps + (3 + 5) * tensor * 1.2 / streamed, 1e-15);
+  EXPECT_NEAR(eager.forward + eager.backward, gaps + (5 + 9) * tensor * 1.2 * 1.25 / streamed, 1e-15);
+}
+
+// RMSNorm of 1,000 x 256 numbers. Fused: x read, y written; backward x and dy read, dx written. As PyTorch's six kernels
+// with fp32 between them, 36 and 76 bytes a number (operator_cost.cpp). Counted kernel by kernel, so no eager factor.
+TEST(TrainedCluster, AFusedNormMovesTwoAndThreeTensorsAndSixKernelsManyMore) {
+  const Operator fused = of_a_layer(OpKind::norm, Kernels::flash2_rmsnorm),
+                 six = of_a_layer(OpKind::norm, Kernels::torch);
+  constexpr double numbers = 1000.0 * 256;
+  for (const bool eager : {false, true}) {
+    EXPECT_NEAR(passes_of(eager, fused).forward, launch_gap + 2 * 2 * numbers * 1.2 / streamed, 1e-15);
+    EXPECT_NEAR(passes_of(eager, fused).backward, launch_gap + 3 * 2 * numbers * 1.2 / streamed, 1e-15);
+    EXPECT_NEAR(passes_of(eager, six).forward, 6 * launch_gap + 36 * numbers * 1.2 / streamed, 1e-15);
+    EXPECT_NEAR(passes_of(eager, six).backward, 6 * launch_gap + 76 * numbers * 1.2 / streamed, 1e-15);
+  }
+}
+
+// Queries and keys of 4 + 2 heads of 64, 2 bytes each, read and written: one kernel, or the halves turned, joined,
+// multiplied by sine and cosine and added, which is 2.5 times the traffic.
+TEST(TrainedCluster, EagerRotaryPositionsMoveTwoAndAHalfTimesTheBytes) {
+  const Operator op = of_a_layer(OpKind::qkv, Kernels::flash2);
+  constexpr double turned = 1000.0 * (4 + 2) * 64 * 2 * 2;
+  const Passes fused = passes_of(false, op), eager = passes_of(true, op);
+  EXPECT_NEAR(eager.forward - fused.forward, 1.5 * turned * 1.2 / streamed, 1e-15);
+  EXPECT_NEAR(eager.backward - fused.backward, 1.5 * turned * 1.2 / streamed, 1e-15);
 }
 
 }  // namespace

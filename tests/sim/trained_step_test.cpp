@@ -236,6 +236,15 @@ double seconds(const Cluster& cluster, Collective kind, const std::vector<std::v
   return simulate(hand.graph, cluster, options).timeline.makespan_s;
 }
 
+double seconds_of_transfer(const Cluster& cluster, int from, int to, double bytes) {
+  HandGraph hand(rank_capacity(cluster));
+  hand.transfer(from, to, bytes);
+  hand.finish();
+  SimulationOptions options;
+  options.steps = 1;
+  return simulate(hand.graph, cluster, options).timeline.makespan_s;
+}
+
 TEST(TrainedCollective, AloneTakesAsFlowsWhatItsPriceSays) {
   for (const Alone& at :
        {Alone{Algorithm::nccl, 4, 4, 1}, Alone{Algorithm::nccl, 4, 4, 2}, Alone{Algorithm::nccl, 1, 8, 1},
@@ -303,6 +312,129 @@ TEST(TrainedCollective, GpusOfOnePortTogetherTakeWhatThePriceOfEachSays) {
   EXPECT_NEAR(
       seconds(cluster, Collective::all_reduce, {{0, 4}, {1, 5}, {4, 0}, {5, 1}}, CollectiveFidelity::automatic, bytes),
       alone + links, 1e-9 * alone);
+}
+
+// launch + hop (n − 1) + v S/(B share) + own S/(n B) + ramp √(v S), as the study of kernels fits it
+// (scenarios/studies/kernels/README.md), on a port as training has it; besides, the start and the sums of gradients.
+TEST(TrainedCollective, InsideANodeTakesTheFormOfTheMeasuredKernelsOverSizeAndMembers) {
+  const Cluster cluster = trained_cluster({.nodes = 1, .gpus = 8});
+  const double port = 0.85 * 2e10, whole = 1.1, sums = 2e11, start = 4e-5;  // the book's share and start
+  for (const int n : {2, 3, 8})
+    for (const double S : {1e5, 1e7, 1e9}) {
+      std::vector<std::int32_t> ranks(n);
+      for (int rank = 0; rank < n; ++rank) ranks[rank] = rank;
+      const double part = (n - 1.0) / n;
+      const auto takes = [&](Collective kind, double expected) {
+        for (const auto fidelity : {CollectiveFidelity::closed_form, CollectiveFidelity::flows})
+          EXPECT_NEAR(seconds(cluster, kind, {ranks}, fidelity, S), whole * expected, 1e-9 * expected)
+              << name_of(kind) << " of " << S << " bytes over " << n;
+      };
+      takes(Collective::all_reduce, start + 4e-6 + 2e-6 * (n - 1) + 2 * part * S / (port * 0.8) + 0.3 * S / n / port +
+                                        1e-9 * std::sqrt(2 * part * S) + part * S / sums);
+      const double gather =
+          start + 3e-6 + 1e-6 * (n - 1) + part * S / (port * 0.7) + 0.2 * S / n / port + 1e-9 * std::sqrt(part * S);
+      takes(Collective::all_gather, gather);
+      takes(Collective::reduce_scatter, gather + part * S / sums);
+    }
+}
+
+// One node each of a GPU and of one with half of all its rates and twice its starts.
+Cluster mixed_cluster(bool slow_first, int nodes_of_slow, int nodes_of_fast) {
+  Machine fast = measured_gpu(), slow = measured_gpu();
+  fast.name = "fast", slow.name = "slow";
+  slow.node_link.bandwidth /= 2, slow.network_link.bandwidth /= 2, slow.reduce_bandwidth /= 2;
+  for (auto& constants : slow.kernels.collective)
+    if (constants) constants->launch *= 2;
+  Cluster cluster;
+  if (nodes_of_fast > 0) cluster.groups.push_back({fast, nodes_of_fast, 2});
+  cluster.groups.insert(slow_first ? cluster.groups.begin() : cluster.groups.end(), {slow, nodes_of_slow, 2});
+  cluster.fabrics = default_fabrics(cluster.groups);
+  return trained(cluster, {}, [](const Machine& machine) {
+    StepConstants constants = book_constants();
+    if (machine.name == "slow") constants.network_start *= 2, constants.network_hop *= 2, constants.node_start *= 2;
+    return constants;
+  });
+}
+
+TEST(TrainedCollective, BetweenTwoKindsOfMachineTakesTheTimeOfTheSlowerOne) {
+  const std::vector<std::int32_t> all{0, 1, 2, 3};
+  const Cluster slow = mixed_cluster(true, 2, 0);
+  for (const bool slow_first : {true, false}) {
+    const Cluster mixed = mixed_cluster(slow_first, 1, 1);
+    for (const Collective kind : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
+                                  Collective::all_to_all, Collective::shift})
+      for (const auto& ranks : {all, std::vector<std::int32_t>{0, 2}, std::vector<std::int32_t>{3, 1}}) {
+        const double expected = seconds(slow, kind, {ranks}, CollectiveFidelity::closed_form);
+        EXPECT_NEAR(seconds(mixed, kind, {ranks}, CollectiveFidelity::closed_form), expected, 1e-12)
+            << name_of(kind) << " of " << ranks.size() << (slow_first ? ", slow first" : ", fast first");
+      }
+    for (const auto& [from, to] : {std::pair{0, 2}, {3, 1}}) {
+      const auto transfer = [&, from = from, to = to](const Cluster& cluster) {
+        return seconds_of_transfer(cluster, from, to, 1e7);
+      };
+      EXPECT_NEAR(transfer(mixed), transfer(slow), 1e-12);
+    }
+  }
+}
+
+// The faster machine's own messages stay its own.
+TEST(TrainedCollective, InsideANodeOfTheFasterMachineIsNotSlowedByTheOther) {
+  const Cluster mixed = mixed_cluster(true, 1, 1), slow = mixed_cluster(true, 2, 0);
+  const auto inside = [&](const Cluster& cluster, std::int32_t first) {
+    return seconds(cluster, Collective::all_gather, {{first, first + 1}}, CollectiveFidelity::closed_form, 1e9);
+  };
+  EXPECT_DOUBLE_EQ(inside(mixed, 0), inside(slow, 0));
+  EXPECT_NEAR(inside(mixed, 2) / inside(slow, 2), 0.5, 0.01);
+}
+
+// A GPU alone in its node has its port to itself; the four of the other node share theirs, whoever comes first.
+TEST(TrainedCollective, BetweenNodesOfOneAndOfFourGpusHasAQuarterOfThePort) {
+  const double bytes = 1e8;
+  for (const bool one_first : {true, false}) {
+    Cluster cluster;
+    cluster.groups = {{measured_gpu(), 1, one_first ? 1 : 4}, {measured_gpu(), 1, one_first ? 4 : 1}};
+    cluster.fabrics = default_fabrics(cluster.groups);
+    for (Fabric& fabric : cluster.fabrics)
+      if (fabric.scope == Fabric::Scope::cluster) fabric.gpus_per_port = 4;
+    StepConstants constants = book_constants();
+    constants.host_kernel = 0;
+    cluster = trained(cluster, {}, [&](const Machine&) { return constants; });
+    const double port = 0.8 * 4e9;
+    const std::vector<std::int32_t> pair{0, one_first ? 1 : 4};
+    EXPECT_NEAR(seconds(cluster, Collective::all_gather, {pair}, CollectiveFidelity::closed_form, bytes),
+                3e-5 + 3e-6 + 1e-5 + bytes / 2 / (port / 4), 1e-12)
+        << (one_first ? "one first" : "four first");
+  }
+}
+
+// Two nodes of two GPUs behind one port each. A GPU has half of the port; the weak pair of nodes carries `factor` of a
+// port for each message, so 0.6 slows nothing and 0.3 does.
+TEST(TrainedCollective, OfGpusOnOnePortOfAWeakPairTakesTheLesserOfItsShareAndThePairs) {
+  const double bytes = 1e8, port = 0.8 * 4e9, whole = 1.1;
+  for (const double factor : {0.6, 0.3}) {
+    Cluster cluster = trained_cluster({.nodes = 2, .gpus = 2, .gpus_per_port = 2});
+    cluster.weak_pairs = {{0, 1, factor}};
+    const double rate = std::min(0.5, factor) * port;
+    const double links = whole * bytes / 2 / rate, alone = whole * (3e-5 + 3e-6 + 1e-5) + links;
+    for (const auto fidelity :
+         {CollectiveFidelity::closed_form, CollectiveFidelity::flows, CollectiveFidelity::automatic}) {
+      EXPECT_NEAR(seconds(cluster, Collective::all_gather, {{0, 2}}, fidelity, bytes), alone, 1e-9 * alone) << factor;
+      EXPECT_NEAR(seconds(cluster, Collective::all_gather, {{0, 2}, {1, 3}}, fidelity, bytes), alone, 1e-9 * alone)
+          << factor;
+    }
+    // Four at once have a quarter of the port each, more than which 0.3 would give them: 1.2 ports.
+    const double four = seconds(cluster, Collective::all_gather, {{0, 2}, {1, 3}, {2, 0}, {3, 1}},
+                                CollectiveFidelity::automatic, bytes);
+    EXPECT_NEAR(four, alone + links * (rate / (0.25 * port) - 1), 1e-9 * alone) << factor;
+    for (const Algorithm algorithm : {Algorithm::nccl, Algorithm::ring, Algorithm::multi_ring, Algorithm::hierarchical})
+      for (const Collective kind :
+           {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::all_to_all}) {
+        cluster.algorithms.fill(algorithm);
+        const double closed = seconds(cluster, kind, {{0, 1, 2, 3}}, CollectiveFidelity::closed_form, bytes);
+        EXPECT_NEAR(seconds(cluster, kind, {{0, 1, 2, 3}}, CollectiveFidelity::flows, bytes), closed, 1e-9 * closed)
+            << name_of(kind) << ' ' << name_of(algorithm) << ' ' << factor;
+      }
+  }
 }
 
 TEST(TrainedCollective, InsideANodeTwoGroupsOfTheSameGpusTakeTwiceTheTimeOnLinks) {
