@@ -64,8 +64,8 @@ const Row rows[] = {
     none("ddp-bucket-size", "reductions go block by block"),
     none("ddp-num-buckets", "reductions go block by block"),
     near("ddp-average-in-collective", "the division is not priced"),
-    near("accumulate-allreduce-grads-in-fp32", "gradients are summed in fp32 anyway"),
-    near("grad-reduce-in-bf16", "gradients are reduced in fp32"),
+    part("accumulate-allreduce-grads-in-fp32", "run.gradient_dtype"),
+    part("grad-reduce-in-bf16", "run.gradient_dtype"),
     none("use-mcore-models", usual),
     none("distributed-backend", usual),
     none("distributed-timeout-minutes", running),
@@ -98,7 +98,7 @@ const Row rows[] = {
     part("untie-embeddings-and-output-weights", "model.tied"),
     part("norm-epsilon", "model.norm_epsilon"),
     part("rotary-base", "model.rope_theta"),
-    unless(none("rotary-percent", numbers), {"1.0"}),
+    unless(part("rotary-percent", "model.rope_head_dim"), {"1.0", "1"}),
     none("rotary-scaling-factor", numbers),
     none("rotary-seq-len-interpolation-factor", numbers),
     none("use-rope-scaling", "it changes the rotary angles, not a step's time or memory"),
@@ -120,7 +120,9 @@ const Row rows[] = {
     none("linear-value-head-dim", "it belongs to --linear-attention-type"),
     none("linear-num-key-heads", "it belongs to --linear-attention-type"),
     none("linear-num-value-heads", "it belongs to --linear-attention-type"),
-    refused("window-size", "a sliding window"),
+    part("window-size", "model.window"),
+    part("window-attn-skip-freq", "model.full_every"),
+    unless(part("softmax-type", "model.sinks"), {"vanilla"}),
     refused("hybrid-layer-pattern", "layers of other kinds"),
     refused("hybrid-override-pattern", "layers of other kinds"),
     none("no-weight-decay-cond-type", numbers),
@@ -170,8 +172,9 @@ const Row rows[] = {
     or_near(key("moe-router-group-topk", "model.groups_per_token"),
             "tokens are taken to reach all groups of experts alike"),
     part("moe-router-force-load-balancing", "run.forced_routing"),
-    or_near(key("moe-expert-capacity-factor", "run.expert_capacity"), "no token is dropped"),
-    near("moe-pad-expert-input-to-capacity", "experts' inputs are not padded"),
+    part("moe-expert-capacity-factor", "run.expert_capacity"),
+    part("moe-pad-expert-input-to-capacity", "run.expert_capacity"),
+    none("moe-token-drop-policy", "which tokens are dropped changes numbers, not a step's time or memory"),
     near("moe-expert-rank-capacity-factor", "buffers of experts are as large as their tokens need"),
     near("moe-pad-experts-for-cuda-graph-inference", "experts' inputs are not padded"),
     near("moe-mlp-glu-interleave-size", "the order of gate and up weights is not priced"),
@@ -516,8 +519,9 @@ void compose_blocks(Import& import) {
   import.exclude("swiglu", "squared-relu", "keep one activation");
   const bool plain_heads = !import.given("group-query-attention") && !import.given("kv-channels");
   const bool latent = import.given("multi-latent-attention");
-  const bool gpt =
-      !swiglu && !squared && !rms && !rotary && bias && plain_heads && !latent && !import.given("num-experts");
+  const bool plain_scores = !import.given("window-size") && import.text("softmax-type", "vanilla") == "vanilla";
+  const bool gpt = !swiglu && !squared && !rms && !rotary && bias && plain_heads && plain_scores && !latent &&
+                   !import.given("num-experts");
   import.set("model.family", gpt ? "gpt" : "llama", "swiglu");
   if (!gpt && !swiglu) import.set("model.mlp", squared ? "squared-relu" : "gelu", squared ? "squared-relu" : "swiglu");
   if (!gpt && !rms) import.set("model.norm", "layer", "normalization");
@@ -529,7 +533,7 @@ void compose_blocks(Import& import) {
   } else if (!gpt && bias) {
     import.set("model.bias", "true", "disable-bias-linear");
   }
-  if (gpt && import.given("max-position-embeddings"))
+  if (!rotary && import.given("max-position-embeddings"))
     import.set("model.max_positions", import.text("max-position-embeddings"), "max-position-embeddings");
   else if (import.given("max-position-embeddings"))
     import.note(NoteKind::no_effect, import.find("max-position-embeddings")->text(), "rotary positions have no table");
@@ -541,8 +545,81 @@ void compose_blocks(Import& import) {
   if (import.given("add-qkv-bias") && !bias) import.set("model.qkv_bias", "true", "add-qkv-bias");
 }
 
+// "128,0": so many tokens before a token, and none behind it, where attention is causal. Slipway's window counts the
+// token itself too (megatron/core/transformer/utils.py, get_sliding_window_causal_mask).
+void compose_window(Import& import) {
+  constexpr const char *size = "window-size", *skips = "window-attn-skip-freq";
+  if (!import.given(size)) {
+    if (import.given(skips)) import.note(NoteKind::no_effect, import.find(skips)->text(), "it needs --window-size");
+    return;
+  }
+  static const std::regex sides("[( \\[]*(-?[0-9]+)[ ,]+(-?[0-9]+)[) \\]]*");
+  const std::string text = import.text(size);
+  std::smatch found;
+  const std::optional<std::int64_t> before =
+      std::regex_match(text, found, sides) ? whole_number(found[1].str()) : std::nullopt;
+  if (!before || *before < -1 || *before == 0)
+    return import.refuse(size, "'" + text + "' is no window; allowed: tokens before and behind, as 128,0",
+                         "correct it");
+  if (*before == -1)
+    return import.note(NoteKind::no_effect, import.find(size)->text(), "-1 is a window of all tokens before");
+  if (found[2] != "0")
+    return import.not_modelled(size, "a window with tokens behind, which is not modelled; allowed: as 128,0");
+  const std::string frequency = import.text(skips);
+  std::vector<bool> full(static_cast<std::size_t>(import.count("model.layers", 0)), false);
+  if (!frequency.empty()) {
+    const auto pattern = window_pattern(frequency, static_cast<std::int64_t>(full.size()));
+    if (!pattern)
+      return import.refuse(skips, "'" + frequency + "' cannot be read; allowed: a number, or a list as ([1]*5+[0])*4",
+                           "correct it");
+    if (pattern->size() != full.size())
+      return import.refuse(skips, fmt::format("it has {} layers, --num-layers {}", pattern->size(), full.size()),
+                           "change one of them");
+    for (std::size_t i = 0; i < full.size(); ++i) full[i] = (*pattern)[i] == 0;
+  }
+  const std::optional<std::int64_t> every = period_of_last(full);
+  if (!every)
+    return import.not_modelled(skips,
+                               "layers without a window that are not the last of every so many, which is not modelled");
+  if (*every == 1) return import.note(NoteKind::no_effect, import.find(size)->text(), "no layer has a window");
+  import.set("model.window", std::to_string(*before + 1), size);
+  if (*every > 1) import.set("model.full_every", std::to_string(*every), skips);
+}
+
+void compose_softmax(Import& import) {
+  constexpr const char* type = "softmax-type";
+  const std::string kind = import.text(type, "vanilla");
+  if (kind == "learnable") return import.set("model.sinks", "true", type);
+  if (kind == "off-by-one")
+    return import.not_modelled(type, "a constant one in attention's softmax, which is not modelled");
+  if (kind != "vanilla")
+    import.refuse(type, "'" + kind + "' is not known; allowed: vanilla, learnable, off-by-one", "correct it");
+}
+
+// The turned part of a head, rounded down (megatron/core/models/common/embeddings/rotary_pos_embedding.py).
+void compose_rotary_share(Import& import, std::int64_t head_dim) {
+  constexpr const char* percent = "rotary-percent";
+  const double share = import.number(percent, 1);
+  if (share == 1) return;
+  if (share <= 0 || share > 1)
+    return import.refuse(percent, "it is no share; allowed: above 0 and up to 1", "correct it");
+  if (import.given("multi-latent-attention"))
+    return import.not_modelled(percent, "a part of latent attention's turned numbers, which is not modelled");
+  if (import.has("model.positions"))
+    return import.note(NoteKind::no_effect, import.find(percent)->text(), "positions are not rotary");
+  import.set("model.rope_head_dim", std::to_string(static_cast<std::int64_t>(static_cast<double>(head_dim) * share)),
+             percent);
+}
+
 void compose_attention(Import& import) {
   const std::int64_t heads = import.count("model.heads", 0), hidden = import.count("model.hidden", 0);
+  compose_window(import);
+  compose_softmax(import);
+  const std::int64_t head_dim = import.whole("kv-channels", hidden / std::max<std::int64_t>(1, heads));
+  if (import.value("model.family") != "gpt")
+    compose_rotary_share(import, head_dim);
+  else if (import.given("rotary-percent"))
+    import.note(NoteKind::no_effect, import.find("rotary-percent")->text(), "positions are not rotary");
   if (import.given("multi-latent-attention")) {
     import.exclude("multi-latent-attention", "group-query-attention", "latent attention has no groups of queries");
     import.set("model.kv_latent", import.text("kv-lora-rank", "512"), "multi-latent-attention");
@@ -569,8 +646,8 @@ void compose_attention(Import& import) {
   if (import.given("qk-layernorm")) import.set("model.qk_norm", "true", "qk-layernorm");
 }
 
-// Which layers have experts: all, every n-th, or a list in Python.
-void compose_dense_layers(Import& import) {
+// Which layers have experts: all, every n-th, or a list in Python. `width`: of the MLP in the others.
+void compose_dense_layers(Import& import, const std::string& width) {
   const std::int64_t layers = import.count("model.layers", 0);
   const std::string text = import.text("moe-layer-freq", "1");
   const std::optional<std::vector<std::int64_t>> pattern = layer_pattern(text, layers);
@@ -581,14 +658,21 @@ void compose_dense_layers(Import& import) {
     return import.refuse("moe-layer-freq", fmt::format("it has {} layers, --num-layers {}", pattern->size(), layers),
                          "change one of them");
   const auto first = std::find(pattern->begin(), pattern->end(), 1);
-  if (std::find(first, pattern->end(), 0) != pattern->end())
-    return import.refuse("moe-layer-freq", "layers without experts among those with them are not modelled",
-                         "import without it: --without moe-layer-freq");
+  const bool is_prefix = std::find(first, pattern->end(), 0) == pattern->end();
+  const std::optional<std::int64_t> every = period_of_last({pattern->begin(), pattern->end()});
+  if (!is_prefix && !every)
+    return import.refuse(
+        "moe-layer-freq",
+        "layers without experts among those with them are not modelled, unless those with them are the "
+        "last of every so many",
+        "import without it: --without moe-layer-freq");
   const std::int64_t dense = first - pattern->begin();
   if (dense == 0) return;
-  import.set("model.dense_layers", std::to_string(dense), "moe-layer-freq");
-  if (!import.has("model.dense_layers")) return;
-  import.set("model.dense_ffn", import.text("ffn-hidden-size"), "moe-layer-freq");
+  if (is_prefix)
+    import.set("model.dense_layers", std::to_string(dense), "moe-layer-freq");
+  else
+    import.set("model.experts_every", std::to_string(*every), "moe-layer-freq");
+  import.set("model.dense_ffn", width, "moe-layer-freq");
 }
 
 void compose_mlp(Import& import) {
@@ -604,7 +688,7 @@ void compose_mlp(Import& import) {
   import.set("model.ffn", import.text("moe-ffn-hidden-size", width),
              import.given("moe-ffn-hidden-size") ? "moe-ffn-hidden-size" : "ffn-hidden-size");
   import.set("model.experts_per_token", "2", "moe-router-topk");
-  compose_dense_layers(import);
+  compose_dense_layers(import, width);
 }
 
 // How the router weighs experts (megatron/core/transformer/moe/moe_utils.py, topk_routing_with_score_function).
@@ -650,9 +734,29 @@ void compose_balance(Import& import) {
          "to it");
 }
 
+// Balanced routing fills an expert up to a factor of 1. With a larger one, padded experts compute rows of zeros.
+void compose_capacity(Import& import) {
+  constexpr const char *factor = "moe-expert-capacity-factor", *pads = "moe-pad-expert-input-to-capacity";
+  const double capacity = import.number(factor, -1);  // a negative one is none (megatron/core: transformer_config.py)
+  if (capacity == 0) return import.refuse(factor, "an expert takes no tokens with 0; allowed: above 0", "correct it");
+  if (capacity > 0)
+    import.set("run.expert_capacity", number_text(capacity), factor);
+  else if (import.given(factor))
+    import.note(NoteKind::no_effect, import.find(factor)->text(), "a negative factor drops no token");
+  if (!import.given(pads)) return;
+  if (capacity < 0)
+    import.refuse(pads, "it needs a capacity; allowed: with --moe-expert-capacity-factor",
+                  "add it, or remove this one");
+  else if (capacity > 1)
+    import.not_modelled(pads, "experts' inputs that are padded beyond their tokens, which is not modelled");
+  else
+    import.note(NoteKind::no_effect, import.find(pads)->text(), "balanced routing fills experts to this capacity");
+}
+
 void compose_router(Import& import) {
   if (import.given("num-experts")) {
     compose_scores(import);
+    compose_capacity(import);
     constexpr const char* forced = "moe-router-force-load-balancing";
     if (import.given(forced)) import.set("run.forced_routing", "true", forced);
     return compose_balance(import);
@@ -660,8 +764,8 @@ void compose_router(Import& import) {
   for (const Row& row : megatron_rows())
     if (row.argument.starts_with("moe-router-") && row.effect == Effect::part && import.given(row.argument))
       import.note(NoteKind::no_effect, import.find(row.argument)->text(), "there are no experts");
-  if (import.given("moe-aux-loss-coeff"))
-    import.note(NoteKind::no_effect, import.find("moe-aux-loss-coeff")->text(), "there are no experts");
+  for (const char* argument : {"moe-aux-loss-coeff", "moe-expert-capacity-factor", "moe-pad-expert-input-to-capacity"})
+    if (import.given(argument)) import.note(NoteKind::no_effect, import.find(argument)->text(), "there are no experts");
 }
 
 // The batch.
@@ -748,6 +852,19 @@ void compose_levers(Import& import) {
                 "it needs --optimizer-cpu-offload");
 }
 
+// With --bf16 gradients are summed and reduced in fp32, unless --grad-reduce-in-bf16 is given; with --fp16 in fp16,
+// unless --accumulate-allreduce-grads-in-fp32 is (megatron/training/arguments.py, validate_args).
+void compose_gradient_dtype(Import& import) {
+  constexpr const char *narrow = "grad-reduce-in-bf16", *wide = "accumulate-allreduce-grads-in-fp32";
+  const bool is_bf16 = import.value("run.dtype") == "bfloat16", is_fp16 = import.value("run.dtype") == "float16";
+  if (import.given(narrow) && !is_bf16)
+    import.note(NoteKind::no_effect, import.find(narrow)->text(), "it needs --bf16");
+  if (import.given(wide) && is_bf16 && import.given(narrow))
+    import.note(NoteKind::no_effect, import.find(wide)->text(), "--grad-reduce-in-bf16 overrides it");
+  const bool in_bf16 = is_bf16 && import.given(narrow), in_fp16 = is_fp16 && !import.given(wide);
+  import.set("run.gradient_dtype", in_bf16 ? "bfloat16" : in_fp16 ? "float16" : "float32", in_bf16 ? narrow : wide);
+}
+
 void compose_dtypes(Import& import) {
   import.exclude("bf16", "fp16", "keep one type");
   import.set("run.dtype",
@@ -755,6 +872,7 @@ void compose_dtypes(Import& import) {
              : import.given("fp16") ? "float16"
                                     : "float32",
              import.given("fp16") ? "fp16" : "bf16");
+  compose_gradient_dtype(import);
   for (const char* format : {"fp8-format", "fp4-format"}) {
     if (!import.given(format)) continue;
     const std::string width = std::string(format).substr(0, 4);

@@ -22,6 +22,7 @@
 #include <stdexcept>
 
 #include "scenarios/files/embedded_files.h"
+#include "scenarios/language/layer_lists.h"
 #include "scenarios/language/profiles.h"
 #include "scenarios/language/quantity.h"
 
@@ -279,21 +280,17 @@ class ConfigReader {
   }
 
   void read_pattern(const std::vector<bool>& full, const Value& at, const char* field) {
-    const auto first = std::find(full.begin(), full.end(), true);
-    if (std::find(full.begin(), full.end(), false) == full.end()) {
-      for (const char* key : {"window", "full_every", "window_rope_theta"}) fields_.numbers.erase(key);
+    const std::optional<std::int64_t> every = period_of_last(full);
+    if (!every)
+      return refuse(at, field, "layers without a window are not the last of every so many; allowed: a period",
+                    "use a model with one", defects_);
+    if (*every > 1) {
+      fields_.numbers["full_every"] = static_cast<double>(*every);
       return;
     }
-    if (first == full.end()) {
-      fields_.numbers.erase("full_every");
-      return;
-    }
-    const std::size_t every = static_cast<std::size_t>(first - full.begin()) + 1;
-    for (std::size_t i = 0; i < full.size(); ++i)
-      if (full[i] != ((i + 1) % every == 0))
-        return refuse(at, field, "layers without a window are not the last of every so many; allowed: a period",
-                      "use a model with one", defects_);
-    fields_.numbers["full_every"] = static_cast<double>(every);
+    fields_.numbers.erase("full_every");
+    if (*every == 1)
+      for (const char* key : {"window", "window_rope_theta"}) fields_.numbers.erase(key);
   }
 
   // Llama 4: layers that are 0 here have no positions and see everything.

@@ -7,7 +7,9 @@
 #include <optional>
 
 #include "scenarios/import/torchtitan_models.h"
+#include "scenarios/language/keys.h"
 #include "scenarios/language/layer_lists.h"
+#include "scenarios/language/load_model.h"
 #include "scenarios/language/nearest.h"
 #include "scenarios/language/profiles.h"
 #include "scenarios/language/settings.h"
@@ -112,10 +114,7 @@ void torchtitan_learning_rate(const Scenario& s, LaunchArguments& launch) {
 
 namespace {
 
-template <typename Number>
-std::string text(Number number) {
-  return std::to_string(number);
-}
+std::string text(std::int64_t number) { return std::to_string(number); }
 
 constexpr const char* megatron_version =
     "Megatron-LM of 2026 (NVIDIA/Megatron-LM@d98e8a64); Megatron-Core 0.14 and later";
@@ -163,13 +162,13 @@ void megatron_experts(const Step& step, const Block& block, LaunchArguments& lau
     launch.to_add.emplace_back(
         "run.balancing_sequences: Megatron-LM balances one sequence, one micro-batch or those of all data ranks "
         "together");
-  if (routing.balancing_loss > 0) list.push_back("--moe-aux-loss-coeff " + text(routing.balancing_loss));
+  if (routing.balancing_loss > 0) list.push_back("--moe-aux-loss-coeff " + number_text(routing.balancing_loss));
   if (step.optimizer.router_bias_speed > 0) {
     list.emplace_back("--moe-router-enable-expert-bias");
-    list.push_back("--moe-router-bias-update-rate " + text(step.optimizer.router_bias_speed));
+    list.push_back("--moe-router-bias-update-rate " + number_text(step.optimizer.router_bias_speed));
   }
   if (routing.capacity > 0) {
-    list.push_back("--moe-expert-capacity-factor " + text(routing.capacity));
+    list.push_back("--moe-expert-capacity-factor " + number_text(routing.capacity));
     list.emplace_back("--moe-token-drop-policy position");
   }
   if (routing.forced) list.emplace_back("--moe-router-force-load-balancing");
@@ -183,6 +182,45 @@ void megatron_experts(const Step& step, const Block& block, LaunchArguments& lau
 // Llama 3.1 and 3.2 stretch long wavelengths (rope_type llama3 in their config.json).
 bool scales_rotary_angles(std::string_view model) {
   return model.starts_with("llama-3.1") || model.starts_with("llama-3.2");
+}
+
+// Megatron-LM rounds the product of the width and this share down. A quotient may be a little too small for that.
+std::string rotary_share(const Block& block) {
+  const auto width = static_cast<double>(block.head_dim), turned = static_cast<double>(block.rope_head_dim);
+  const double share = turned / width;
+  return number_text(std::floor(share * width) == turned ? share : (turned + 0.5) / width);
+}
+
+// "[1]*3+[0]*2": runs of equal numbers.
+std::string python_list(const std::vector<bool>& ones) {
+  std::string list;
+  for (auto at = ones.begin(); at != ones.end();) {
+    const auto end = std::find(at, ones.end(), !*at);
+    list += (list.empty() ? "" : "+") + std::string(*at ? "[1]*" : "[0]*") + text(end - at);
+    at = end;
+  }
+  return list;
+}
+
+// Megatron-LM's window is of the tokens before a token, Slipway's counts the token too.
+void megatron_windows(const Model& model, LaunchArguments& launch) {
+  std::int64_t window = 0;
+  std::vector<bool> windowed, full;
+  bool has_sinks = false;
+  for (const BlockRun& run : model.runs) {
+    const Block& block = run.block;
+    if (block.kind != BlockKind::transformer) continue;
+    has_sinks = has_sinks || block.sinks;
+    window = std::max(window, block.window);
+    windowed.insert(windowed.end(), static_cast<std::size_t>(run.count), block.window > 0);
+    full.insert(full.end(), static_cast<std::size_t>(run.count), block.window == 0);
+  }
+  if (has_sinks) launch.arguments.emplace_back("--softmax-type learnable");
+  if (window == 0) return;
+  launch.arguments.push_back("--window-size " + text(window - 1) + ",0");
+  const std::optional<std::int64_t> every = period_of_last(full);
+  if (every != 0)
+    launch.arguments.push_back("--window-attn-skip-freq " + (every ? text(*every) : "'" + python_list(windowed) + "'"));
 }
 
 void megatron_attention(const Block& block, LaunchArguments& launch) {
@@ -202,9 +240,7 @@ void megatron_attention(const Block& block, LaunchArguments& launch) {
     list.push_back("--num-query-groups " + text(block.kv_heads));
   }
   if (block.head_dim * block.heads != block.hidden) list.push_back("--kv-channels " + text(block.head_dim));
-  if (block.rope_head_dim > 0)
-    list.push_back("--rotary-percent " +
-                   number_text(static_cast<double>(block.rope_head_dim) / static_cast<double>(block.head_dim)));
+  if (block.rope_head_dim > 0) list.push_back("--rotary-percent " + rotary_share(block));
   if (block.qkv_bias) list.emplace_back("--add-qkv-bias");
   if (block.qk_norm) list.emplace_back("--qk-layernorm");
 }
@@ -227,7 +263,10 @@ void refuse_layers(const Model& model, LaunchArguments& launch) {
     return std::any_of(model.runs.begin(), model.runs.end(), [&](const BlockRun& run) { return of(run.block); });
   };
   const std::pair<const char*, bool> unknown[] = {
-      {"model.window: layers with and without a window", any([](const Block& b) { return b.window > 0 || b.sinks; })},
+      {"model.window_chunks: attention within chunks", any([](const Block& b) { return b.window_chunks; })},
+      {"model.window_rope_theta: layers with other rotary angles", any([&](const Block& b) {
+         return b.kind == BlockKind::transformer && b.rope_theta != model.runs[1].block.rope_theta;
+       })},
       {"model.norms: norms of a sub-layer's result", any([](const Block& b) { return b.norms != NormPlace::input; })},
       {"model.parallel: an MLP beside attention", any([](const Block& b) { return b.parallel != Parallel::none; })},
       {"model.mlp: GEGLU or ReLU", any([](const Block& b) {
@@ -247,11 +286,11 @@ void refuse_layers(const Model& model, LaunchArguments& launch) {
 
 // "[0]*3+[1]*58": which layers have experts.
 std::string layers_with_experts(const Model& model) {
-  std::string pattern;
+  std::vector<bool> with;
   for (const BlockRun& run : model.runs)
     if (run.block.kind == BlockKind::transformer)
-      pattern += (pattern.empty() ? "" : "+") + std::string(run.block.experts > 0 ? "[1]*" : "[0]*") + text(run.count);
-  return pattern;
+      with.insert(with.end(), static_cast<std::size_t>(run.count), run.block.experts > 0);
+  return python_list(with);
 }
 
 void megatron_model(const Scenario& s, LaunchArguments& launch) {
@@ -268,6 +307,7 @@ void megatron_model(const Scenario& s, LaunchArguments& launch) {
   // Megatron-LM pads it to a multiple of 128 x tensor; the planned one is padded already.
   if (head.vocab % (128 * s.step.layout.tensor) != 0) list.emplace_back("--make-vocab-size-divisible-by 1");
   megatron_attention(block, launch);
+  megatron_windows(model, launch);
   if (block.mlp == Mlp::swiglu) list.emplace_back("--swiglu");
   if (block.mlp == Mlp::squared_relu) list.emplace_back("--squared-relu");
   if (block.norm == Norm::rms) list.emplace_back("--normalization RMSNorm");
@@ -423,6 +463,14 @@ void megatron_levers(const Scenario& s, LaunchArguments& launch) {
   if (levers.lora.rank > 0) launch.refused.emplace_back("run.lora: Megatron-LM has no adapters, Megatron-Bridge does");
 }
 
+// What the model's config.json changes in numbers alone has arguments of its own, if any.
+void megatron_config_fields(const Model& model, LaunchArguments& launch) {
+  for (const std::string& field : model.only_predicted)
+    if (!(scales_rotary_angles(model.name) && field.starts_with("rope_")))
+      launch.missing.push_back("'" + field +
+                               "' of the model's config: it changes numbers, and no argument is given for it");
+}
+
 void megatron_narrow_messages(const Scenario& s, LaunchArguments& launch) {
   const NarrowHabits habits = narrow_habits(s.step);
   if (habits.gathers_weights) {
@@ -437,6 +485,7 @@ LaunchArguments megatron(const Scenario& s) {
   LaunchArguments launch;
   launch.version = megatron_version;
   megatron_model(s, launch);
+  megatron_config_fields(s.step.model, launch);
   const Layout& l = s.step.layout;
   auto& list = launch.arguments;
   list.push_back("--tensor-model-parallel-size " + text(l.tensor));
@@ -461,6 +510,10 @@ LaunchArguments megatron(const Scenario& s) {
     list.emplace_back("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1");
   if (s.step.dtype == Dtype::bfloat16) list.emplace_back("--bf16");
   if (s.step.dtype == Dtype::float16) list.emplace_back("--fp16");
+  if (s.step.gradient_dtype == Dtype::float32)
+    list.emplace_back("--accumulate-allreduce-grads-in-fp32");
+  else if (s.step.gradient_dtype == Dtype::bfloat16)
+    list.emplace_back("--grad-reduce-in-bf16");
   if (s.step.narrow == NarrowRecipe::nvfp4)
     list.emplace_back("--fp4-format e2m1 --fp4-recipe nvfp4");
   else if (s.step.narrow != NarrowRecipe::none)
@@ -478,22 +531,15 @@ LaunchArguments megatron(const Scenario& s) {
   return launch;
 }
 
-// Same shapes as the built-in model of that name? A scenario may have laid others over them.
+// Are the blocks those of the built-in model of that name? A scenario may have laid other shapes or features over them.
 bool is_built_in(const Model& model) {
-  Defects ignored;
-  const std::optional<ModelFields> fields = library_model(model.name, ignored);
-  if (!fields) return false;
-  const Block& block = model.runs[1].block;
-  const std::pair<const char*, std::int64_t> shapes[] = {{"layers", layer_count(model)},
-                                                         {"hidden", block.hidden},
-                                                         {"ffn", block.ffn},
-                                                         {"heads", block.heads},
-                                                         {"vocab", model.runs.back().block.vocab}};
-  for (const auto& [name, value] : shapes)
-    if (const auto found = fields->numbers.find(name);
-        found != fields->numbers.end() && static_cast<std::int64_t>(found->second) != value)
-      return false;
-  return true;
+  Defects defects;
+  const std::string text = fmt::format("{{model: {{name: {}, sequence: {}}}}}", model.name, model.sequence);
+  std::optional<Value> document = parse_document(text, "the built-in model", defects);
+  if (!document) return false;
+  Settings settings(std::move(*document), scenario_keys(), defects);
+  const std::optional<Model> built_in = load_model(settings, "");
+  return built_in && built_in->runs == model.runs;
 }
 
 // A config of the registry gives the model; overrides cannot.

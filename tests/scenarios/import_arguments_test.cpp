@@ -112,5 +112,32 @@ TEST(LayerLists, ReadWhichLayersHaveExperts) {
   EXPECT_FALSE(layer_pattern("every second", 4));
 }
 
+// What Python's eval gives; the second is the example of Megatron-LM's moe_freq_type (megatron/training/arguments.py).
+TEST(LayerLists, ReadRepetitionsOfWholeListsAsPythonDoes) {
+  EXPECT_THAT(*layer_pattern("([0]+[1])*2", 4), ElementsAre(0, 1, 0, 1));
+  EXPECT_THAT(*layer_pattern("([1]*3+[0]*1)*3", 12), ElementsAre(1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0));
+  EXPECT_THAT(*layer_pattern("2*([1] * (1 + 1) + [0,])", 6), ElementsAre(1, 1, 0, 1, 1, 0));
+  EXPECT_EQ(layer_pattern("([1]*5+[0]*1)*4", 24)->size(), 24u);
+  for (const char* wrong : {"", "([0]+[1]", "[0]+[1])", "[0]*[1]", "[0]+1", "[[0]]", "[2]*4", "[0] [1]", "[0]*99999999",
+                            "[0]*-1", "-2", "[0]**2"})
+    EXPECT_FALSE(layer_pattern(wrong, 4)) << wrong;
+  EXPECT_FALSE(layer_pattern(std::string(100'000, '(') + "[1]" + std::string(100'000, ')'), 1));
+}
+
+// megatron/core/transformer/utils.py, is_layer_window_attention: layers count from 1, and of every N the N-th has none.
+TEST(LayerLists, ReadWhichLayersHaveAWindow) {
+  EXPECT_THAT(*window_pattern("3", 6), ElementsAre(1, 1, 0, 1, 1, 0));
+  EXPECT_THAT(*window_pattern("([1]+[0])*2", 4), ElementsAre(1, 0, 1, 0));
+  EXPECT_THAT(*window_pattern("1", 3), ElementsAre(0, 0, 0));
+  EXPECT_FALSE(window_pattern("0", 3));
+}
+
+TEST(LayerLists, FindThePeriodOfLayersThatAreTheLastOfEverySoMany) {
+  EXPECT_EQ(period_of_last({false, false, true, false, false, true, false}), 3);
+  EXPECT_EQ(period_of_last({true, true}), 1);
+  EXPECT_EQ(period_of_last({false, false}), 0);
+  EXPECT_EQ(period_of_last({false, true, true}), std::nullopt);
+}
+
 }  // namespace
 }  // namespace slipway::test

@@ -185,17 +185,129 @@ TEST_F(ImportCommand, ReadsListsOfModulesAsTrainersWriteThem) {
 }
 
 TEST_F(ImportCommand, RefusesAnEffectThatIsNotModelledAndNamesTheArgument) {
-  const Answer answer = import_line(llama + "--window-size 128");
+  const std::string gate = "--attention-output-gate";
+  const Answer answer = import_line(llama + gate);
   EXPECT_EQ(answer.status, 2);
-  EXPECT_THAT(
-      answer.err,
-      HasSubstr("--window-size: a sliding window, which is not modelled; import without it: --without window-size"));
+  EXPECT_THAT(answer.err,
+              HasSubstr("--attention-output-gate: a gate on the output of attention, which is not modelled; "
+                        "import without it: --without attention-output-gate"));
   EXPECT_FALSE(std::filesystem::exists(path("s.yaml")));
-  const Answer without = import_line(llama + "--window-size 128", {"--without", "window-size"});
+  const Answer without = import_line(llama + gate, {"--without", "attention-output-gate"});
   EXPECT_EQ(without.status, 0) << without.err;
-  EXPECT_THAT(without.out, HasSubstr("left out:\n  --window-size 128"));
-  EXPECT_EQ(import_line(llama + "--window-size 128", {"--without", "all"}).status, 0);
+  EXPECT_THAT(without.out, HasSubstr("left out:\n  --attention-output-gate"));
+  EXPECT_EQ(import_line(llama + gate, {"--without", "all"}).status, 0);
   EXPECT_THAT(import_line(llama + "--sequence-paralel").err, HasSubstr("did you mean '--sequence-parallel'?"));
+}
+
+// megatron/core/transformer/utils.py: a window of 128,0 is the 128 tokens before a token and the token itself
+// (get_sliding_window_causal_mask); of every N layers the last has none (is_layer_window_attention).
+TEST_F(ImportCommand, TakesOverWindowsAndSinksOfAttention) {
+  const auto windows = [&](const std::string& more) {
+    const Answer answer = import_line(llama + more);
+    EXPECT_EQ(answer.status, 0) << answer.err;
+    std::vector<std::int64_t> list;
+    for (const models::BlockRun& run : scenario().step.model->runs)
+      if (run.block.kind == models::BlockKind::transformer)
+        list.insert(list.end(), static_cast<std::size_t>(run.count), run.block.window);
+    return list;
+  };
+  EXPECT_EQ(windows("--window-size 128,0"), std::vector<std::int64_t>(32, 129));
+  std::vector<std::int64_t> alternating;
+  for (int i = 0; i < 16; ++i) alternating.insert(alternating.end(), {129, 0});
+  EXPECT_EQ(windows("--window-size '(128, 0)' --window-attn-skip-freq 2 --softmax-type learnable"), alternating);
+  EXPECT_TRUE(scenario().step.model->runs[1].block.sinks);
+  EXPECT_EQ(windows("--window-size 128,0 --window-attn-skip-freq '([1]*1+[0]*1)*16'"), alternating);
+  EXPECT_EQ(windows("--window-size=-1,0"), std::vector<std::int64_t>(32, 0));
+  EXPECT_EQ(windows("--window-attn-skip-freq 2 --softmax-type vanilla"), std::vector<std::int64_t>(32, 0));
+  EXPECT_FALSE(scenario().step.model->runs[1].block.sinks);
+  for (const auto& [more, words] : std::vector<std::pair<std::string, std::string>>{
+           {"--window-size 128", "--window-size: '128' is no window; allowed: tokens before and behind, as 128,0"},
+           {"--window-size 128,5", "--window-size: a window with tokens behind, which is not modelled"},
+           {"--window-size 128,0 --window-attn-skip-freq '[0]+[1]*31'",
+            "--window-attn-skip-freq: layers without a window"},
+           {"--window-size 128,0 --window-attn-skip-freq '[0]+[1]'", "--window-attn-skip-freq: it has 2 layers"},
+           {"--window-size 128,0 --window-attn-skip-freq often", "--window-attn-skip-freq: 'often' cannot be read"},
+           {"--softmax-type off-by-one",
+            "--softmax-type: a constant one in attention's softmax, which is not modelled"},
+           {"--softmax-type hard", "--softmax-type: 'hard' is not known; allowed: vanilla, learnable, off-by-one"}}) {
+    const Answer answer = import_line(llama + more);
+    EXPECT_EQ(answer.status, 2) << more;
+    EXPECT_THAT(answer.err, HasSubstr(words));
+  }
+}
+
+// GPT-NeoX turns a quarter of each head: 32 of 128.
+TEST_F(ImportCommand, TakesOverTheTurnedShareOfHeads) {
+  const auto turned = [&](const std::string& more) {
+    const Answer answer = import_line(llama + more);
+    EXPECT_EQ(answer.status, 0) << answer.err;
+    return scenario().step.model->runs[1].block.rope_head_dim;
+  };
+  EXPECT_EQ(turned("--rotary-percent 0.25"), 32);
+  EXPECT_EQ(turned("--rotary-percent 0.5 --kv-channels 64"), 32);
+  EXPECT_EQ(turned("--rotary-percent 1.0"), 0) << "all of it";
+  EXPECT_THAT(import_line(llama + "--rotary-percent 25").err, HasSubstr("--rotary-percent: it is no share"));
+  EXPECT_THAT(import_line(llama + "--rotary-percent 0.5 --apply-query-key-layer-scaling").out,
+              HasSubstr("--apply-query-key-layer-scaling: it changes numbers"));
+}
+
+// validate_args of megatron/training/arguments.py.
+TEST_F(ImportCommand, TakesOverTheDtypeInWhichGradientsAreSummed) {
+  std::string half = llama;
+  half.replace(half.find("--bf16"), 6, "--fp16");
+  const auto summed_in = [&](const std::string& line) {
+    const Answer answer = import_line(line);
+    EXPECT_EQ(answer.status, 0) << answer.err;
+    return scenario().step.gradient_dtype;
+  };
+  EXPECT_EQ(summed_in(llama), Dtype::float32);
+  EXPECT_EQ(summed_in(llama + "--grad-reduce-in-bf16"), Dtype::bfloat16);
+  EXPECT_EQ(summed_in(llama + "--accumulate-allreduce-grads-in-fp32"), Dtype::float32);
+  EXPECT_EQ(summed_in(llama + "--accumulate-allreduce-grads-in-fp32 --grad-reduce-in-bf16"), Dtype::bfloat16);
+  EXPECT_EQ(summed_in(half), Dtype::float16);
+  EXPECT_EQ(summed_in(half + "--accumulate-allreduce-grads-in-fp32"), Dtype::float32);
+}
+
+const std::string experts = llama + "--num-experts 8 --moe-router-topk 2 --moe-token-dispatcher-type alltoall ";
+
+// A negative factor is none, padding needs one (megatron/core/transformer/transformer_config.py).
+TEST_F(ImportCommand, TakesOverTheCapacityOfExperts) {
+  const auto capacity = [&](const std::string& more) {
+    const Answer answer = import_line(experts + more);
+    EXPECT_EQ(answer.status, 0) << answer.err;
+    return scenario().step.routing.capacity;
+  };
+  EXPECT_EQ(capacity("--moe-expert-capacity-factor 1.25 --moe-token-drop-policy probs"), 1.25);
+  EXPECT_EQ(capacity("--moe-expert-capacity-factor=-1"), 0);
+  EXPECT_EQ(capacity("--moe-expert-capacity-factor 1.0 --moe-pad-expert-input-to-capacity"), 1);
+  const Answer padded = import_line(experts + "--moe-expert-capacity-factor 1.5 --moe-pad-expert-input-to-capacity");
+  EXPECT_EQ(padded.status, 2);
+  EXPECT_THAT(padded.err, HasSubstr("--moe-pad-expert-input-to-capacity: experts' inputs that are padded"));
+  EXPECT_THAT(import_line(experts + "--moe-pad-expert-input-to-capacity").err, HasSubstr("it needs a capacity"));
+  EXPECT_THAT(import_line(llama + "--moe-expert-capacity-factor 1").out, HasSubstr("there are no experts"));
+}
+
+// Python: ([0]+[1])*16 is 0, 1, 0, 1, ...
+TEST_F(ImportCommand, TakesOverWhichLayersHaveExperts) {
+  const auto with_experts = [&](const std::string& pattern) {
+    const Answer answer = import_line(experts + "--moe-layer-freq '" + pattern + "'");
+    EXPECT_EQ(answer.status, 0) << answer.err;
+    std::vector<bool> list;
+    for (const models::BlockRun& run : scenario().step.model->runs)
+      if (run.block.kind == models::BlockKind::transformer)
+        list.insert(list.end(), static_cast<std::size_t>(run.count), run.block.experts > 0);
+    return list;
+  };
+  std::vector<bool> every_second;
+  for (int i = 0; i < 16; ++i) every_second.insert(every_second.end(), {false, true});
+  EXPECT_EQ(with_experts("([0]+[1])*16"), every_second);
+  EXPECT_EQ(scenario().step.model->runs[1].block.ffn, 14336) << "--ffn-hidden-size";
+  std::vector<bool> behind_two(32, true);
+  behind_two[0] = behind_two[1] = false;
+  EXPECT_EQ(with_experts("[0]*2+([1]*3)*10"), behind_two);
+  EXPECT_THAT(import_line(experts + "--moe-layer-freq '([1]+[0])*16'").err,
+              HasSubstr("--moe-layer-freq: layers without experts among those with them are not modelled"));
+  EXPECT_THAT(import_line(experts + "--moe-layer-freq '([1]+[0]*16'").err, HasSubstr("cannot be read"));
 }
 
 TEST_F(ImportCommand, NamesTheVariableThatIsNotSet) {
@@ -302,6 +414,8 @@ TEST_P(ImportedAgain, IsTheStepThatWasEmitted) {
   EXPECT_EQ(again.narrow, planned.narrow);
   EXPECT_EQ(narrow_habits(again), narrow_habits(planned));
   EXPECT_EQ(again.delay_weight_grads, planned.delay_weight_grads);
+  EXPECT_EQ(again.gradient_dtype, planned.gradient_dtype);
+  EXPECT_EQ(again.routing, planned.routing);
   const auto rate = [](const Optimizer& o) {
     return std::tuple(o.lr, o.beta1, o.beta2, o.epsilon, o.weight_decay, o.lr_schedule.decay, o.lr_schedule.least,
                       o.lr_schedule.warmup_samples);
@@ -349,6 +463,14 @@ INSTANTIATE_TEST_SUITE_P(
                                  "schedule.name=1f1b-merged", "schedule.delay_wgrad=true"}),
                   Trainer::megatron},
         RoundTrip{"gpt3-175b-1024xa100.yaml", with_training({}), Trainer::megatron},
+        RoundTrip{"llama-8b-64xh100.yaml",
+                  with_training({"model.window=4096", "model.full_every=4", "model.sinks=true",
+                                 "model.rope_head_dim=96", "run.gradient_dtype=bfloat16"}),
+                  Trainer::megatron},
+        RoundTrip{"mixtral-8x7b-64xh100.yaml",
+                  with_training({"layout.expert=4", "layout.expert_tensor=1", "run.expert_capacity=1.25",
+                                 "run.balancing_loss=1e-07", "model.experts_every=2", "model.dense_ffn=14336"}),
+                  Trainer::megatron},
         RoundTrip{"llama-8b-64xh100.yaml", with_training({"layout.zero=2"}), Trainer::torchtitan},
         RoundTrip{"llama-8b-64xh100.yaml",
                   with_training({"layout.zero=2", "layout.split=[8, 8, 8, 8]", "schedule.recompute=full"}),

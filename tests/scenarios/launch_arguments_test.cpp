@@ -214,6 +214,69 @@ TEST(LaunchArguments, NameRanksOfExpertsRotaryScalingAndTheEnvironment) {
   EXPECT_THAT(launch(large, {"cluster.machine=b200"}, Trainer::megatron).environment, IsEmpty());
 }
 
+// Megatron-LM's window is of the tokens before a token (megatron/core/transformer/utils.py). Gemma 3 has five layers with
+// a window to one without; gpt-oss has sinks.
+TEST(LaunchArguments, OfMegatronNameWindowsSinksAndSharesOfRotaryPositions) {
+  const auto found = launch(large, {"model.window=1024", "model.full_every=5", "model.sinks=true"}, Trainer::megatron);
+  EXPECT_THAT(found.arguments,
+              testing::IsSupersetOf({"--window-size 1023,0", "--window-attn-skip-freq 5", "--softmax-type learnable"}));
+  EXPECT_THAT(found.refused, IsEmpty());
+  const auto all = launch(large, {"model.window=1024"}, Trainer::megatron).arguments;
+  EXPECT_THAT(all, Contains("--window-size 1023,0"));
+  EXPECT_THAT(all, Not(Contains(HasSubstr("--window-attn-skip-freq"))));
+  EXPECT_THAT(all, Not(Contains(HasSubstr("--softmax-type"))));
+  EXPECT_THAT(launch(large, {"model.window=1024", "model.window_chunks=true"}, Trainer::megatron).refused,
+              Contains(HasSubstr("model.window_chunks")));
+  EXPECT_THAT(
+      launch(large, {"model.window=1024", "model.full_every=5", "model.window_rope_theta=10000"}, Trainer::megatron)
+          .refused,
+      Contains(HasSubstr("model.window_rope_theta")));
+  EXPECT_THAT(launch(large, {"model.rope_head_dim=32"}, Trainer::megatron).arguments,
+              Contains("--rotary-percent 0.25"));
+}
+
+// Megatron-LM's turned part is int(width * share) (megatron/core/models/common/embeddings/rotary_pos_embedding.py).
+TEST(LaunchArguments, GiveASharesTextThatRoundsDownToTheTurnedPart) {
+  for (std::int64_t turned = 2; turned < 128; turned += 2) {
+    const auto arguments =
+        launch(large, {"model.rope_head_dim=" + std::to_string(turned)}, Trainer::megatron).arguments;
+    const auto found = std::find_if(arguments.begin(), arguments.end(),
+                                    [](const std::string& a) { return a.starts_with("--rotary-percent "); });
+    ASSERT_NE(found, arguments.end()) << turned;
+    EXPECT_EQ(static_cast<std::int64_t>(128 * std::stod(found->substr(17))), turned);
+  }
+}
+
+// validate_args of megatron/training/arguments.py: fp32 with --bf16, unless --grad-reduce-in-bf16 is given; fp16 with
+// --fp16, unless --accumulate-allreduce-grads-in-fp32 is.
+TEST(LaunchArguments, NameTheDtypeOfGradients) {
+  const std::string narrow = "--grad-reduce-in-bf16", wide = "--accumulate-allreduce-grads-in-fp32";
+  const auto with = [&](const std::string& dtype, const std::string& gradients) {
+    return launch(large, {"run.dtype=" + dtype, "run.gradient_dtype=" + gradients}, Trainer::megatron).arguments;
+  };
+  EXPECT_THAT(with("bfloat16", "bfloat16"), testing::AllOf(Contains(narrow), Not(Contains(wide))));
+  EXPECT_THAT(with("bfloat16", "float32"), testing::AllOf(Contains(wide), Not(Contains(narrow))));
+  EXPECT_THAT(with("float16", "float16"), testing::AllOf(Not(Contains(wide)), Not(Contains(narrow))));
+  EXPECT_THAT(with("float16", "float32"), Contains(wide));
+}
+
+// A capacity needs its factor, small weights all their digits.
+TEST(LaunchArguments, WriteNumbersOfExpertsWithAllDigits) {
+  const std::string mixtral = SLIPWAY_SOURCE_DIR "/scenarios/examples/mixtral-8x7b-64xh100.yaml";
+  const auto found = launch(mixtral, {"run.expert_capacity=1.25", "run.balancing_loss=1e-7"}, Trainer::megatron);
+  EXPECT_THAT(found.arguments, testing::IsSupersetOf({"--moe-expert-capacity-factor 1.25", "--moe-aux-loss-coeff 1e-07",
+                                                      "--moe-token-drop-policy position"}));
+}
+
+TEST(LaunchArguments, OfTorchtitanTakeAConfigOfItsRegistryForTheSameBlocksOnly) {
+  const auto added = [&](const std::string& key) {
+    return launch(large, {"model=llama-3.1-70b", key}, Trainer::torchtitan).to_add;
+  };
+  EXPECT_THAT(added("model.sequence=8192"), Not(Contains(HasSubstr("--module"))));
+  for (const char* key : {"model.window=1024", "model.sinks=true", "model.rope_head_dim=64", "model.tied=true"})
+    EXPECT_THAT(added(key), Contains(HasSubstr("no config of torchtitan's registry"))) << key;
+}
+
 TEST(LaunchArguments, OfTorchtitanGiveASchedulesClassOrItsCsv) {
   const std::string small = SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml";
   const auto schedule = [&](const std::string& name, const std::string& chunks) {
