@@ -287,6 +287,10 @@ void derive_habits(Settings& settings, Scenario& scenario) {
     step.gradient_dtype = usual_gradient_dtype(scenario);
     return;
   }
+  // A trainer that reduces what a run keeps keeps what it reduces; others keep their own dtype (aa-scaling: 16 bit).
+  double& kept_bytes = scenario.memory.facts.gradient_bytes;
+  if (kept_bytes > 0 && is_priced_by_trainer(scenario) && scenario.trainer.reduces_in == ReductionDtype::run)
+    kept_bytes = bytes_of(step.gradient_dtype);
   if (!settings.good({"run.dtype", "run.gradient_dtype"}) || bytes_of(step.gradient_dtype) > bytes_of(step.dtype) ||
       step.gradient_dtype == step.dtype)
     return;

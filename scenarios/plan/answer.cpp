@@ -280,7 +280,7 @@ std::vector<std::string> neutral_layout(const LoadResult& as_written) {
                                    "layout.context=1",       "layout.data=",
                                    "layout.zero=0",          "schedule.name=1f1b",
                                    "schedule.micro_batch=1", "schedule.recompute=none"};
-  if (!as_written.scenario.step.layout.split_list.empty()) list.emplace_back("layout.split=even");
+  if (!as_written.scenario.step.layout.split_list.empty()) list.emplace_back("layout.split=");
   return list;
 }
 
@@ -373,7 +373,7 @@ Scenario scenario_to_search(const std::string& path, const std::vector<std::stri
     refuse_uncalibrated(as_written.scenario);
     const bool keeps_stages = std::count(kept.begin(), kept.end(), "layout.pipeline") > 0;
     if (as_written.scenario.step.layout.split == SplitKind::list && !keeps_stages) {
-      as_written.scenario.step.layout.split = SplitKind::even;
+      as_written.scenario.step.layout.split = usual_split(as_written.scenario);
       as_written.scenario.step.layout.split_list.clear();
     }
     return std::move(as_written.scenario);

@@ -71,6 +71,14 @@ std::optional<StepInterval> interval_of_profile(const Scenario& scenario, double
   return interval;
 }
 
+// Runs on this machine, published or the user's own, have corrected its products; the covariance says how well.
+bool has_fitted_products(const PooledConstants& pooled, const std::string& machine) {
+  const std::string_view products = "gemm";
+  return std::ranges::any_of(pooled.coordinates, [&](const models::PooledCoordinate& each) {
+    return each.machine == machine && step_constants()[each.constant].name == products;
+  });
+}
+
 double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
 
 }  // namespace
@@ -90,8 +98,10 @@ std::optional<StepInterval> step_interval(const Scenario& scenario, double step_
   interval.constants = spread_of(pooled, scenario.trainer.name, interval.slopes);
   interval.runs = pooled.row_spread;
   interval.outside = spread_of_a_setting * std::sqrt(static_cast<double>(outside));
-  const auto is_measured = [](const NodeGroup& group) { return group.machine.kernels.measured; };
-  if (!std::ranges::all_of(scenario.cluster.groups, is_measured)) interval.kernels = spread_of_other_kernels;
+  const auto is_known = [&](const NodeGroup& group) {
+    return group.machine.kernels.measured || has_fitted_products(pooled, group.machine.name);
+  };
+  if (!std::ranges::all_of(scenario.cluster.groups, is_known)) interval.kernels = spread_of_other_kernels;
   const double width =
       std::exp(models::half_width(pooled, std::hypot(interval.constants, interval.outside, interval.kernels)));
   interval.low_s = step_s / width, interval.high_s = step_s * width;

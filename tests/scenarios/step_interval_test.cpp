@@ -72,6 +72,11 @@ TEST(StepInterval, IsWiderOnAGpuWhoseKernelsNobodyHasMeasured) {
   EXPECT_GT(on("h800").half_width(), on("h200").half_width());
 }
 
+// 194 published runs are on it.
+TEST(StepInterval, IsNotWidenedForKernelsWhoseRunsTheConstantsWereFittedTo) {
+  EXPECT_EQ(step_interval(scenario_with({"cluster.machine=a100-40gb"}), 1, 0)->kernels, 0);
+}
+
 TEST(StepInterval, OfATrainerWithPublishedRunsIsNarrower) {
   const Scenario known = scenario_with({"cluster.trainer=nanotron"}), other = scenario_with({"cluster.machine=b300"});
   EXPECT_LT(step_interval(known, 1, 0)->constants, step_interval(other, 1, 0)->constants);
