@@ -129,7 +129,7 @@ TEST_F(Studies, EveryPairOfLeversStandsInTheReadme) {
     const std::string folder = root + "/scenarios/studies/" + study, readme = text_of(folder + "/README.md");
     const PublishedTable table = read_table_file(folder + "/" + file);
     std::vector<RowResult> results;
-    for (const PublishedRow& row : table.rows) results.push_back({.row = &row});
+    for (const PublishedRow& row : table.rows) results.emplace_back().row = &row;
     const std::vector<LeverPair> pairs = lever_pairs(results);
     EXPECT_EQ(pairs.size(), static_cast<std::size_t>(expected)) << study;
     for (const LeverPair& pair : pairs) {
