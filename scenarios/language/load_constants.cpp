@@ -128,6 +128,38 @@ std::optional<PooledConstants> constants_from_yaml(const std::string& text, cons
   return ConstantsReader(defects).read(*root);
 }
 
+const std::vector<FittedTable>& tables_of_built_in_constants() {
+  static const std::vector<FittedTable> tables = [] {
+    const EmbeddedFile& file = embedded_constants().front();
+    Defects defects;
+    std::vector<FittedTable> read = tables_from_yaml(std::string(file.text), std::string(file.path), defects);
+    if (!defects.empty()) throw std::logic_error(describe(defects));
+    return read;
+  }();
+  return tables;
+}
+
+std::vector<FittedTable> tables_from_yaml(const std::string& text, const std::string& file, Defects& defects) {
+  const std::optional<Value> root = parse_document(text, file, defects);
+  const Value* list = root ? root->find("tables") : nullptr;
+  if (list == nullptr) return {};
+  std::vector<FittedTable> tables;
+  for (const Value& item : list->items) {
+    const auto text_of = [&](const char* key) {
+      const Value* value = item.find(key);
+      return value == nullptr ? std::string() : value->text;
+    };
+    FittedTable& table = tables.emplace_back(FittedTable{text_of("file"), 0, text_of("checksum")});
+    const std::string runs = text_of("runs");
+    std::from_chars(runs.data(), runs.data() + runs.size(), table.runs);
+    if (!table.file.empty() && table.runs > 0) continue;
+    defects.push_back({item.origin.file, item.origin.line, "tables", "has no file, or no runs above 0",
+                       "write it again with `slipway validate --pooled --constants`"});
+    return {};
+  }
+  return tables;
+}
+
 std::optional<PooledConstants> load_constants(const std::string& path, const Reference& from, Defects& defects) {
   const std::optional<Value> root = read_document(resolve_path(from.folder, path), from.origin, from.key, defects);
   if (!root) return std::nullopt;
@@ -135,9 +167,18 @@ std::optional<PooledConstants> load_constants(const std::string& path, const Ref
 }
 
 std::string constants_to_yaml(const PooledConstants& constants, const std::string& heading) {
+  return constants_to_yaml(constants, heading, {});
+}
+
+std::string constants_to_yaml(const PooledConstants& constants, const std::string& heading,
+                              const std::vector<FittedTable>& tables) {
   std::string text =
       "# " + heading +
-      fmt::format("\nnoise: {{run: {:.4g}, freedom: {:.4g}}}\ncoordinates:\n", constants.row_spread, constants.freedom);
+      fmt::format("\nnoise: {{run: {:.4g}, freedom: {:.4g}}}\n", constants.row_spread, constants.freedom);
+  if (!tables.empty()) text += "tables:\n";
+  for (const FittedTable& table : tables)
+    text += fmt::format("  - {{file: \"{}\", runs: {}, checksum: \"{}\"}}\n", table.file, table.runs, table.checksum);
+  text += "coordinates:\n";
   const std::size_t n = constants.coordinates.size();
   for (std::size_t c = 0; c < n; ++c) {
     const PooledCoordinate& at = constants.coordinates[c];

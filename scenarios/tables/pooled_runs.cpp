@@ -1,9 +1,12 @@
 #include "scenarios/tables/pooled_runs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <stdexcept>
 
+#include "exec/run/checksum.h"
 #include "schedules/graph/parallel.h"
 
 namespace slipway::scenarios {
@@ -20,6 +23,18 @@ ConstantsOn always(const StepConstants& constants) {
 }
 
 }  // namespace
+
+std::string checksum_of_scored(const PublishedTable& table) {
+  std::string text;
+  for (const PublishedRow& row : table.rows) {
+    if (!row.unpriceable.empty() || exclusion_of(row) != Exclusion::none) continue;
+    PublishedRow read = row;
+    read.allocated_bytes = read.reserved_bytes = read.all_reduce_bytes_per_s = 0;
+    read.table = read.group = read.choice = read.assumed = "";
+    text += csv_line(slipway_fields(read));
+  }
+  return fmt::format("{:016x}", exec::checksum_of(text));
+}
 
 PooledRuns::PooledRuns(const std::vector<const PublishedRow*>& rows) {
   for (const PublishedRow* row : rows) {

@@ -111,6 +111,18 @@ std::map<TableKey, PooledChoice> choices(const std::vector<PublishedTable>& tabl
   return result;
 }
 
+std::vector<FittedTable> tables_in_fit(const std::vector<PublishedTable>& tables, const PooledRuns& runs) {
+  std::set<const PublishedRow*> fitted;
+  for (const std::size_t i : runs.timed()) fitted.insert(&runs.published(i));
+  std::vector<FittedTable> result;
+  for (const PublishedTable& table : tables) {
+    const auto is_fitted = [&](const PublishedRow& row) { return fitted.contains(&row); };
+    if (const auto count = std::ranges::count_if(table.rows, is_fitted); count > 0)
+      result.push_back({table.file, static_cast<int>(count), checksum_of_scored(table)});
+  }
+  return result;
+}
+
 template <class Item>
 auto mean_over(const std::vector<PooledTable>& tables, Item PooledTable::*member) {
   std::vector<Item> items;
@@ -291,6 +303,7 @@ PooledValidation pooled_validation(const std::vector<PublishedTable>& tables,
   result.effective = effective_constants(fitted);
   result.constants = constants_in(fitted);
   result.fitted = fitted;
+  result.fitted_tables = tables_in_fit(tables, runs);
   for (const std::size_t i : all) {
     const double paper = without.seconds[i], width = std::exp(without.widths[i]);
     result.runs.push_back({runs.row(i).trainer, runs.row(i).machine, in_words(runs.published(i)),

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "scenarios/answers/answer_keys.h"
+#include "scenarios/language/load_constants.h"
 #include "scenarios/tables/formats.h"
 #include "scenarios/validate/pooled_scores.h"
 
@@ -69,10 +70,11 @@ struct PooledValidation {
   PooledTable larger;  // over those that have all of `after`
   // Percent of all runs within the 90 % interval: nothing of yours, after 3 runs.
   double covered = 0, covered_after_3 = 0;
-  double effective = 0;                   // constants: Σ 1 − posterior variance / prior variance
-  std::vector<PooledConstant> constants;  // shared ones, then deviations
-  std::vector<PooledEffect> effects;      // the largest first
-  PooledConstants fitted;                 // to all rows
+  double effective = 0;                    // constants: Σ 1 − posterior variance / prior variance
+  std::vector<PooledConstant> constants;   // shared ones, then deviations
+  std::vector<PooledEffect> effects;       // the largest first
+  PooledConstants fitted;                  // to all rows
+  std::vector<FittedTable> fitted_tables;  // of which tables
   std::vector<PooledRun> runs;
   std::vector<std::string> not_priced;  // "file:line: reason"
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <set>
 #include <tuple>
 
@@ -11,6 +12,7 @@
 #include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/command_line/command.h"
+#include "scenarios/language/load_constants.h"
 #include "scenarios/tables/formats.h"
 #include "scenarios/validate/graph_prices.h"
 #include "scenarios/validate/levers.h"
@@ -162,26 +164,39 @@ std::string coverage_text(const Validation& validation) {
   return text;
 }
 
+// "The built-in constants were fitted to 125 runs: fujii-2024 103, megatron-2021 22."
+std::string tables_of_constants() {
+  std::int64_t runs = 0;
+  std::string names;
+  for (const FittedTable& table : tables_of_built_in_constants()) {
+    runs += table.runs;
+    const std::string study = std::filesystem::path(table.file).parent_path().filename().string();
+    names += fmt::format("{}{} {}", names.empty() ? "" : ", ", study.empty() ? table.file : study, table.runs);
+  }
+  return fmt::format("  The built-in constants were fitted to {}: {}.\n", counted(runs, "run"), names);
+}
+
 // Errors of rows that the built-in constants have seen are smaller than those of a stranger's.
 std::string fitted_text(const Validation& validation) {
+  if (validation.priced_by == name_of(GraphEngine::book)) return "  Constants of the book: fitted to no run.\n";
   const auto key = [](const PublishedRow& row) {
     return std::tuple(row.trainer, row.machine, row.gpus, row.step.global_batch, row.step_s);
   };
   std::set<std::tuple<std::string, std::string, int, std::int64_t, double>> fitted;
   for (const PublishedRow& row : published_rows())
     if (exclusion_of(row) == Exclusion::none) fitted.insert(key(row));
-  std::int64_t scored = 0, seen = 0;
+  std::int64_t priced = 0, seen = 0;
   for (const RowResult& result : validation.rows) {
-    if (result.exclusion != Exclusion::none) continue;
-    ++scored;
+    if (result.exclusion != Exclusion::none || !(result.price.step_s > 0)) continue;
+    ++priced;
     seen += fitted.contains(key(*result.row));
   }
-  if (scored == 0) return "";
-  if (seen == 0) return "  The built-in constants were fitted to none of these rows.\n";
-  return fmt::format(
-      "  The built-in constants were fitted to {} of them: in sample. Of rows that no fit has seen: "
-      "--refit, --pooled.\n",
-      seen == scored ? "all" : fmt::format("{}", seen));
+  if (priced == 0) return "";
+  if (seen == 0) return tables_of_constants() + "  None of the rows priced here is among them.\n";
+  return tables_of_constants() +
+         fmt::format(
+             "  {} of the {} priced here {} among them: in sample. Of rows that no fit has seen: --refit, --pooled.\n",
+             seen == priced ? "All" : fmt::format("{}", seen), counted(priced, "row"), seen == 1 ? "is" : "are");
 }
 
 std::string title(const Validation& validation) {

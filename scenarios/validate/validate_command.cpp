@@ -123,7 +123,8 @@ int pooled(const CommandOptions& options, const std::vector<PublishedTable>& tab
         without_sites(validation.fitted),
         fmt::format("Constants of a step, fitted to {} published runs, without those of single clusters; written by "
                     "slipway validate --pooled --constants.",
-                    validation.runs.size()));
+                    validation.runs.size()),
+        validation.fitted_tables);
     file.commit();
   }
   if (const auto path = options.text("report")) write_report(*path, report_of(validation));

@@ -1,11 +1,14 @@
 // slipway kernels: its tables, its errors, and rows of experts.
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "scenarios/command_line/command.h"
 #include "scenarios/kernels/kernel_rows.h"
+#include "scenarios/language/scenario.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {
@@ -44,6 +47,50 @@ TEST_F(KernelsOfFile, PrintsTheShareOfPeakThatMadeTheTimes) {
   EXPECT_EQ(kernel["constants"][0]["name"], "share");
   EXPECT_NEAR(kernel["constants"][0]["value"].get<double>(), 0.6, 0.01);
   EXPECT_EQ(kernel["constants"].size(), 4U) << "nothing is cast";
+}
+
+// Products as above, and all-reduces on the 450 GB/s of an NVLink 4 port, with the forms of models/machine/kernels.h.
+TEST_F(KernelsOfFile, TheProfileHasTheConstantsThatMadeTheTimes) {
+  std::string messages = "gpu,collective,members,bytes,seconds\n";
+  for (const int members : {2, 4, 8})
+    for (const double bytes : {1048576.0, 4194304.0, 16777216.0, 67108864.0, 268435456.0, 1073741824.0}) {
+      const double ring = 2 * (members - 1.0) / members * bytes, port = 450e9;
+      const double seconds =
+          12e-6 + 1e-6 * (members - 1) + ring / (port * 0.7) + 0.5 * bytes / members / port + 8e-9 * std::sqrt(ring);
+      messages += "h100-80gb,all-reduce," + std::to_string(members) + "," + std::to_string(std::llround(bytes)) + "," +
+                  std::to_string(seconds * 1e9) + "e-9\n";
+    }
+  std::ofstream(path("messages.csv")) << messages;
+  const Answer answer =
+      slipway_with({"kernels", file(products()), path("messages.csv"), "--profile", path("kernels.yaml")});
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  // In the place of the built-in section, as a user would paste it.
+  std::ifstream built_in(SLIPWAY_SOURCE_DIR "/models/machine/profiles/h100-80gb.yaml");
+  std::string profile, line;
+  for (bool is_kernels = false; std::getline(built_in, line);) {
+    if (!line.empty() && line[0] != ' ' && line[0] != '#') is_kernels = line.starts_with("kernels:");
+    if (!is_kernels) profile += line + '\n';
+  }
+  std::ofstream(path("own.yaml")) << profile << text_of(path("kernels.yaml"));
+  const LoadResult loaded = load_scenario(SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml",
+                                          {"cluster.machine=" + path("own.yaml")});
+  ASSERT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
+  const Machine& machine = loaded.scenario.cluster.groups.front().machine;
+  const auto& gemm = machine.kernels.gemm[static_cast<std::size_t>(Format::bfloat16)];
+  ASSERT_TRUE(gemm);
+  EXPECT_NEAR(gemm->share, 0.6, 0.006);
+  EXPECT_NEAR(gemm->launch, 4e-6, 1.2e-6) << "the times of products are rounded to a microsecond";
+  const auto& reduce = machine.kernels.collective[static_cast<std::size_t>(Collective::all_reduce)];
+  ASSERT_TRUE(reduce);
+  EXPECT_NEAR(reduce->share, 0.7, 0.02);
+  for (const int members : {2, 3, 8})  // what prices read
+    for (const double bytes : {2e6, 5e8}) {
+      const double ring = 2 * (members - 1.0) / members * bytes, port = 450e9;
+      const double made =
+          12e-6 + 1e-6 * (members - 1) + ring / (port * 0.7) + 0.5 * bytes / members / port + 8e-9 * std::sqrt(ring);
+      EXPECT_NEAR(seconds_of(*reduce, port, {static_cast<double>(members), bytes, ring}) / made, 1, 0.02)
+          << members << ' ' << bytes;
+    }
 }
 
 TEST_F(KernelsOfFile, WritesEveryShapeBesideItsPrediction) {

@@ -3,9 +3,12 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "scenarios/files/embedded_files.h"
+#include "scenarios/tables/pooled_runs.h"
 #include "tests/support/scenario_file.h"
 
 namespace slipway::test {
@@ -39,6 +42,13 @@ PooledConstants some_constants() {
                                      pooled.coordinates[j].spread;
   pooled.row_spread = 0.07, pooled.freedom = 9;
   return pooled;
+}
+
+// Of a table in Slipway's own format, with bytes of memory.
+std::string text_of_columns() {
+  return "trainer,machine,model,family,layers,hidden,ffn,heads,kv_heads,vocab,tied,sequence,gpus,gpus_per_node,tensor,"
+         "sequence_parallel,context,pipeline,chunks,zero,micro_batch,global_batch,recompute,kernels,gradient_dtype,"
+         "status,step_s,allocated_bytes\n";
 }
 
 // A sound file of one constant; each test breaks one line.
@@ -169,6 +179,59 @@ TEST(LoadConstants, AFileIsReadFromWhereItsKeyIs) {
   EXPECT_EQ(defects[0].key, "cluster.constants");
   EXPECT_EQ(defects[0].file, "s.yaml");
   EXPECT_EQ(defects[0].line, 4);
+}
+
+TEST(LoadConstants, TheTablesThatTheyWereFittedToReadBack) {
+  const std::vector<FittedTable> written{{"scenarios/studies/one/runs.csv", 12, "00000000000000ff"},
+                                         {"two.csv", 3, "1234567890123456"}};
+  const std::string text = constants_to_yaml(some_constants(), "of a test", written);
+  Defects defects;
+  EXPECT_EQ(tables_from_yaml(text, "c.yaml", defects), written);
+  EXPECT_TRUE(constants_from_yaml(text, "c.yaml", defects).has_value());
+  EXPECT_TRUE(tables_from_yaml(constants_to_yaml(some_constants(), "none"), "c.yaml", defects).empty());
+  EXPECT_TRUE(defects.empty()) << describe(defects);
+  EXPECT_TRUE(tables_from_yaml("tables:\n  - {file: t.csv, runs: many}\n", "c.yaml", defects).empty());
+  ASSERT_EQ(defects.size(), 1u);
+  EXPECT_EQ(defects[0].line, 2);
+}
+
+// It was fitted to the study's tables as they are now. Who changes a row that a fit reads, or a reader, fits again
+// (CONTRIBUTING.md), or shows that the change moves no price and writes the new checksum.
+TEST(LoadConstants, TheBuiltInSetIsThatOfTheTablesAsTheyAre) {
+  const std::vector<FittedTable>& tables = tables_of_built_in_constants();
+  ASSERT_EQ(tables.size(), embedded_tables().size());
+  int runs = 0;
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    const EmbeddedFile& file = embedded_tables()[i];
+    std::istringstream in{std::string(file.text)};
+    const PublishedTable table = read_table(in, std::string(file.path));
+    EXPECT_EQ(tables[i].file, file.path);
+    EXPECT_EQ(tables[i].checksum, checksum_of_scored(table))
+        << file.path << " or its reader has changed since models/machine/fitted_constants.yaml was fitted; "
+        << "slipway validate --pooled --constants models/machine/fitted_constants.yaml";
+    const auto scored = std::ranges::count_if(table.rows, [](const PublishedRow& row) {
+      return row.unpriceable.empty() && exclusion_of(row) == Exclusion::none && !row.fp8;
+    });
+    EXPECT_EQ(tables[i].runs, scored) << file.path;
+    runs += tables[i].runs;
+  }
+  EXPECT_THAT(std::string(embedded_constants().front().text),
+              HasSubstr("fitted to " + std::to_string(runs) + " published runs"));
+}
+
+TEST(LoadConstants, TheChecksumOfATableIsThatOfTheSettingsAndSecondsOfItsScoredRows) {
+  const std::string header = text_of_columns(), row =
+                                                    "megatron-lm,a100-80gb,own,llama,4,1024,2816,16,8,32000,false,"
+                                                    "1024,8,4,2,true,1,2,1,1,2,16,full,flash1,float32,";
+  const auto checksum = [&](const std::string& rows) {
+    std::istringstream in(header + rows);
+    return checksum_of_scored(read_table(in, "t.csv"));
+  };
+  const std::string sound = checksum(row + "ok,1,8e9\n");
+  EXPECT_EQ(checksum("# a remark\n" + row + "ok,1.0,9e9\n" + row + "oom,,\n"), sound) << "what no fit of times reads";
+  EXPECT_NE(checksum(row + "ok,1.01,8e9\n"), sound);
+  EXPECT_NE(checksum(row + "ok,1,8e9\n" + row + "ok,1,8e9\n"), sound);
+  EXPECT_NE(checksum("megatron-core" + row.substr(std::string("megatron-lm").size()) + "ok,1,8e9\n"), sound);
 }
 
 TEST(LoadConstants, TheBuiltInSetReadsAndIsOne) {

@@ -87,6 +87,24 @@ TEST(SearchReasons, NameTheGainAndWhatItCosts) {
             "20.0 % faster (-1.00 s): less waiting for other GPUs (-1.00 s)");
 }
 
+// P(the first row is faster): 0.9 and more is told apart.
+TEST(SearchReport, SaysWhichRowsAreNotToldApartFromTheFirst) {
+  SearchResult found;
+  const auto said = [&](const std::vector<std::optional<double>>& others) {
+    found.best = {row(4, 4, 3, 0.5, 0.5)};
+    for (const auto& probability : others) {
+      found.best.push_back(row(8, 5, 3, 1, 1));
+      found.best.back().first_is_faster = probability;
+    }
+    return search_text(scenario(), found, {});
+  };
+  EXPECT_THAT(said({0.6}),
+              HasSubstr("Row 2 is not told apart from the first: with 10 % or more, it may be faster on the cluster."));
+  EXPECT_THAT(said({0.5, 0.89, 0.95}), HasSubstr("Rows 2 to 3 are not told apart from the first"));
+  EXPECT_THAT(said({0.9, 0.95}), Not(HasSubstr("told apart")));
+  EXPECT_THAT(said({std::nullopt}), Not(HasSubstr("told apart"))) << "no interval, no claim";
+}
+
 TEST(SearchReport, SaysAsWhoseStepsLayoutsArePricedAndHowFarToTrustIt) {
   SearchResult found;
   found.best = {row(4, 4, 3, 0.5, 0.5)};

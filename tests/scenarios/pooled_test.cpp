@@ -10,7 +10,9 @@
 #include <set>
 
 #include "scenarios/command_line/command.h"
+#include "scenarios/language/load_constants.h"
 #include "scenarios/language/load_kernels.h"
+#include "scenarios/tables/pooled_runs.h"
 #include "scenarios/validate/residual_scores.h"
 #include "tests/support/command_test.h"
 
@@ -254,6 +256,18 @@ TEST_F(Pooled, WritesConstantsThatAScenarioTakes) {
   const double own = step_time({"--set", "cluster.constants=" + constants});
   EXPECT_GT(own, 0);
   EXPECT_NE(own, step_time({}));
+}
+
+TEST_F(Pooled, WrittenConstantsNameTheirTablesWithRunsAndChecksum) {
+  const std::vector<std::string> files = both();
+  const Answer answer =
+      slipway_with({"validate", files[0], files[1], "--pooled", "--constants", path("constants.yaml")});
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  Defects defects;
+  const auto tables = tables_from_yaml(text_of(path("constants.yaml")), "constants.yaml", defects);
+  ASSERT_EQ(tables.size(), 2u) << describe(defects);
+  for (std::size_t i = 0; i < 2; ++i)
+    EXPECT_EQ(tables[i], (FittedTable{files[i], 10, checksum_of_scored(read_table_file(files[i]))}));
 }
 
 TEST_F(Pooled, TheSameTablesGiveTheSameBytes) {

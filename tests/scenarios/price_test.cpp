@@ -182,29 +182,40 @@ TEST_F(GraphPrices, AreThoseOfSimulateOnTheSameLayout) {
   EXPECT_EQ(validation.priced_by, "book");
 }
 
-// Seven layers on four stages, unfused attention and gradients of 16 bits: what a trainer does as a rule decides.
+// Seven layers on four stages, gradients of 16 bits, unfused attention on one context rank and flash attention on two:
+// what a trainer does as a rule decides how layers are dealt out, what gradients are reduced in, and how keys go around.
 TEST_F(GraphPrices, AreThoseOfSimulateForEveryTrainer) {
   std::set<double> steps;
-  for (const EmbeddedFile& file : embedded_trainers()) {
-    const std::string trainer(file.name);
-    const PublishedTable table =
-        own_table(trainer +
-                  ",a100-80gb,own,llama,7,1024,2816,16,8,32000,false,1024,8,4,1,false,1,4,1,1,2,16,full,torch,"
-                  "bfloat16,ok,1\n");
-    const bool run_decides = built_in_trainer(trainer)->facts.reduces_in == ReductionDtype::run;
-    const LoadResult loaded = load_scenario_text(
-        "model: {family: llama, layers: 7, hidden: 1024, ffn: 2816, heads: 16, kv_heads: 8, vocab: 32000, sequence: "
-        "1024}\ncluster: {machine: a100-80gb, nodes: 2, gpus_per_node: 4, trainer: " +
-            trainer +
-            "}\nlayout: {pipeline: 4, zero: 1}\n"
-            "schedule: {micro_batch: 2, global_batch: 16, recompute: full, kernels: torch}\n" +
-            (run_decides ? "run: {gradient_dtype: bfloat16}\n" : ""),
-        "s.yaml");
-    ASSERT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
-    const double step_s = replayed_step_s(loaded.scenario);
-    EXPECT_DOUBLE_EQ(replayed_step_s(scenario_of(table.rows[0])), step_s) << trainer;
-    steps.insert(step_s);
-  }
+  for (const EmbeddedFile& file : embedded_trainers())
+    for (const int context : {1, 2}) {
+      const std::string trainer(file.name), degree = std::to_string(context),
+                                            kernels = context == 1 ? "torch" : "flash2";
+      const PublishedTable table =
+          own_table(trainer + ",a100-80gb,own,llama,7,1024,2816,16,8,32000,false,1024," + std::to_string(8 * context) +
+                    ",4,1,false," + degree + ",4,1,1,2,16,full," + kernels + ",bfloat16,ok,1\n");
+      const bool run_decides = built_in_trainer(trainer)->facts.reduces_in == ReductionDtype::run;
+      const std::string text =
+          "model: {family: llama, layers: 7, hidden: 1024, ffn: 2816, heads: 16, kv_heads: 8, vocab: 32000, sequence: "
+          "1024}\ncluster: {machine: a100-80gb, nodes: " +
+          std::to_string(2 * context) + ", gpus_per_node: 4, trainer: " + trainer +
+          "}\nlayout: {pipeline: 4, zero: 1, context: " + degree +
+          "}\nschedule: {micro_batch: 2, global_batch: 16, recompute: full, kernels: " + kernels + "}\n" +
+          (run_decides ? "run: {gradient_dtype: bfloat16}\n" : "");
+      const LoadResult loaded = load_scenario_text(text, "s.yaml");
+      ASSERT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
+      const double step_s = replayed_step_s(loaded.scenario);
+      EXPECT_DOUBLE_EQ(replayed_step_s(scenario_of(table.rows[0])), step_s) << trainer << ", context " << context;
+      EXPECT_NEAR(price(table.rows[0]).step_s, step_s, 1e-12 * step_s) << trainer << ", context " << context;
+      if (context == 1) steps.insert(step_s);
+
+      std::ofstream(path("s.yaml")) << text;
+      const Answer answer = slipway_with({"simulate", path("s.yaml"), "--json"});
+      ASSERT_EQ(answer.status, status_done) << answer.err;
+      Validation validation = validate(table, false);
+      price_by_graph(validation, GraphEngine::simulation, [](double) {});
+      EXPECT_DOUBLE_EQ(validation.rows[0].price.step_s, nlohmann::json::parse(answer.out)["step_time_s"].get<double>())
+          << trainer << ", context " << context;
+    }
   EXPECT_EQ(steps.size(), embedded_trainers().size());
 }
 

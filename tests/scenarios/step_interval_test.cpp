@@ -157,6 +157,26 @@ TEST(StepInterval, OfACalibratedProfileCountsItsNumbersBySlopesOfReplaysAndTheir
   EXPECT_NEAR(probability_faster(scenario, 1, *interval, std::exp(0.05 * std::sqrt(2.0)), *interval), 0.8413, 1e-4);
 }
 
+// Products are known to 0.1, and everything else for sure. Two layouts err in them alike, so ln(b/a) is as uncertain as
+// two runs are, 1.2816 of whose spreads are 90 % of a normal distribution; with 0.4 more of products also by 0.04.
+TEST(StepInterval, TheIntervalOfADifferenceLeavesOutWhatBothStepsShare) {
+  Scenario scenario = scenario_with({});
+  PooledConstants known = prior_constants({{"generic", "h100-80gb", 0, 1}}, of_one("gemm"));
+  known.covariance.assign(known.covariance.size(), 0);
+  known.covariance[0] = 0.01;
+  scenario.constants = std::make_shared<PooledConstants>(known);
+  const StepInterval interval = step_interval(scenario, 1, 0).value();
+  ASSERT_GT(interval.constants, 0.01);
+  constexpr double of_90_percent = 1.2816;
+  const double runs = std::sqrt(2.0) * known.row_spread;
+  EXPECT_NEAR(probability_faster(scenario, 1, interval, std::exp(of_90_percent * runs), interval), 0.9, 1e-5);
+  StepInterval other = interval;
+  ASSERT_EQ(step_constants()[0].name, std::string_view("gemm"));
+  other.slopes.front().slopes[0] += 0.4;
+  EXPECT_NEAR(probability_faster(scenario, 1, interval, std::exp(of_90_percent * std::hypot(runs, 0.04)), other), 0.9,
+              1e-5);
+}
+
 TEST(StepInterval, OfTwoEqualLayoutsEitherMayBeTheFasterOne) {
   const Scenario scenario = scenario_with({});
   const auto interval = step_interval(scenario, 1, 0);

@@ -1,6 +1,7 @@
 // slipway validate, run in this process.
 #include <gmock/gmock.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/command_line/command.h"
@@ -47,6 +48,29 @@ TEST_F(ValidateCommand, PrintsScoresGroupsVerdictsRegretAndWorstRows) {
                            "recommended layout", "worst rows, as built in"})
     EXPECT_THAT(answer.out, HasSubstr(text));
   EXPECT_THAT(answer.out, Not(HasSubstr("left out")));
+}
+
+// 1,603 published runs have a price (docs/accuracy.md), 222 of them Hagemann's.
+TEST_F(ValidateCommand, SaysToWhichRunsTheConstantsWereFittedAndWhetherTheseAreAmongThem) {
+  const auto said = [&](const std::string& text, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> args{"validate", table(text)};
+    args.insert(args.end(), more.begin(), more.end());
+    return slipway_with(args).out;
+  };
+  std::ifstream in(hagemann);
+  std::string columns, known;
+  for (std::string line; known.empty() && std::getline(in, line);) {
+    if (line.starts_with("trainer,")) columns = line + '\n';
+    if (line.find(",ok,") != std::string::npos) known = line + '\n';
+  }
+  std::string strange = known;  // the same run, in a time that nobody measured
+  strange.replace(strange.find(",ok,"), 4, ",ok,1");
+  EXPECT_THAT(said(header + good), HasSubstr("fitted to 1,603 runs: fujii-2024 103, hagemann-2023 222, "));
+  EXPECT_THAT(said(columns + strange), HasSubstr("  None of the rows priced here is among them.\n"));
+  EXPECT_THAT(said(columns + known), HasSubstr("  All of the 1 row priced here is among them: in sample."));
+  EXPECT_THAT(said(columns + known + strange), HasSubstr("  1 of the 2 rows priced here is among them: in sample."));
+  EXPECT_THAT(said(columns + known, {"--engine", "book"}),
+              testing::AllOf(HasSubstr("Constants of the book: fitted to no run."), Not(HasSubstr("among them"))));
 }
 
 // A fit without the scored rows takes half a minute, so there is one.
