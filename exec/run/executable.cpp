@@ -59,8 +59,8 @@ void refuse_model(const Model& model, std::vector<Refusal>& refusals) {
       refusals.push_back({feature.key, std::string("the executor does not compute ") + feature.words,
                           "models without it", "choose another model; this one is for predictions"});
   for (const std::string& field : model.only_predicted)
-    refusals.push_back({"model.config", "the executor does not compute what '" + field + "' of the config changes",
-                        "configs without it", "choose another model; this one is for predictions"});
+    refusals.push_back({"model", "the executor does not compute what '" + field + "' of its config.json changes",
+                        "models without it", "choose another model; this one is for predictions"});
 }
 
 bool is_kfac_work(const Work& work) {

@@ -17,7 +17,7 @@ constexpr std::string_view data = "which tokens are read changes no step";
 constexpr std::string_view saving = "checkpoints are apart from steps (slipway goodput)";
 constexpr std::string_view numbers = "it changes numbers, not a step's time or memory";
 constexpr std::string_view running = "it is about running, not about a step";
-constexpr std::string_view converter = "it belongs to a converter of the model";
+constexpr std::string_view converter = "it belongs to a converter of the model that is not asked for";
 constexpr std::string_view apart = "evaluation is apart from steps";
 
 const Row rows[] = {
@@ -25,8 +25,8 @@ const Row rows[] = {
     part("config", "model"),
     part("model.name", "model"),
     part("model.flavor", "model"),
-    refused("model.converters", "a converter of the model (float8, mx)"),
-    refused("model.print_after_conversion", "a converter of the model"),
+    part("model.converters", "run.fp8"),
+    none("model.print_after_conversion", logging),
     none("model.hf_assets_path", data),
     none("model.tokenizer_path", data),
     none("hf_assets_path", data),
@@ -103,15 +103,17 @@ const Row rows[] = {
            {"false", "False"}),
     none("compile.components", "it belongs to compile.enable"),
     none("compile.backend", "it belongs to compile.enable"),
-    none("quantize.linear.float8.enable_fsdp_float8_all_gather", converter),
-    none("quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp", converter),
-    none("quantize.linear.float8.filter_fqns", converter),
-    none("quantize.linear.float8.recipe_name", converter),
-    none("quantize.grouped_mm.float8.fqns", converter),
-    none("quantize.linear.mx.filter_fqns", converter),
-    none("quantize.linear.mx.recipe_name", converter),
-    none("quantize.grouped_mm.mx.fqns", converter),
-    none("quantize.grouped_mm.mx.recipe_name", converter),
+    part("quantize.linear.float8.enable_fsdp_float8_all_gather", "run.fp8_param_gather"),
+    part("quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp", "run.fp8"),
+    part("quantize.linear.float8.filter_fqns", "run.fp8"),
+    part("quantize.linear.float8.recipe_name", "run.fp8"),
+    part("quantize.linear.float8.emulate", "run.fp8"),
+    part("quantize.grouped_mm.float8.fqns", "run.fp8"),
+    part("quantize.linear.mx.filter_fqns", "run.fp8"),
+    part("quantize.linear.mx.recipe_name", "run.fp8"),
+    part("quantize.linear.mx.mxfp8_dim1_cast_kernel_choice", "run.fp8"),
+    part("quantize.grouped_mm.mx.fqns", "run.fp8"),
+    part("quantize.grouped_mm.mx.recipe_name", "run.fp8"),
 
     none("job.dump_folder", logging),
     none("job.description", logging),
@@ -173,6 +175,98 @@ void compose_model(Import& import) {
 bool is_true(Import& import, std::string_view argument, bool otherwise) {
   const std::string text = import.text(argument, otherwise ? "true" : "false");
   return text != "false" && text != "False";
+}
+
+// Words of a list: "a,b", "a b" and "['a', 'b']".
+std::vector<std::string> listed(Import& import, std::string_view argument) {
+  std::vector<std::string> words(1);
+  for (const char c : import.text(argument) + " ")
+    if (std::string_view(" ,[]'\"").find(c) == std::string_view::npos)
+      words.back() += c;
+    else if (!words.back().empty())
+      words.emplace_back();
+  words.pop_back();
+  return words;
+}
+
+bool has(const std::vector<std::string>& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// The converter's recipe as one of run.fp8. float8 has a scale per tensor where no recipe is named, or one per row.
+void compose_recipe(Import& import, const std::string& kind) {
+  const std::string argument = "quantize.linear." + kind + ".recipe_name";
+  const std::string recipe = import.text(argument, kind == "mx" ? "mxfp8_cublas" : "tensorwise");
+  if (kind == "mx" ? recipe.starts_with("mxfp8") && recipe != "mxfp8_emulated" : recipe == "tensorwise")
+    return import.set("run.fp8", kind == "mx" ? "mxfp8" : recipe, "model.converters");
+  import.not_modelled(argument, "the recipe " + recipe + ", which is not modelled; allowed: " +
+                                    (kind == "mx" ? "mxfp8_cublas, mxfp8_cublas_rceil" : "tensorwise"));
+}
+
+// Linears that are left in run.dtype. The head always is in Slipway; routers are, with experts.
+void compose_filter(Import& import, const std::string& kind) {
+  const std::string argument = "quantize.linear." + kind + ".filter_fqns";
+  std::vector<std::string> names = listed(import, argument);
+  if (names.empty() && kind == "mx") names = {"output"};  // its default
+  if (!has(names, "output") && !has(names, "lm_head"))
+    import.note(NoteKind::nearest, "--" + argument + " without output", "the head's product is priced in run.dtype");
+  for (const std::string& name : names) {
+    if (name == "output" || name == "lm_head" || name.find("router") != std::string::npos) continue;
+    if (name == "auto_filter_small_kn")
+      import.note(NoteKind::nearest, "--" + argument + " " + name, "small Linears are priced in run.fp8 too");
+    else
+      import.not_modelled(argument, "Linears of layers that stay in run.dtype (" + name + "), which is not modelled");
+  }
+}
+
+// With tensorwise scales, torchtitan gathers inputs over tensor ranks in float8, as weights on request.
+void compose_float8_messages(Import& import) {
+  constexpr const char* gather = "quantize.linear.float8.enable_fsdp_float8_all_gather";
+  import.set("run.fp8_param_gather", is_true(import, gather, false) ? "true" : "false", gather);
+  import.set("run.fp8_sequence_gather", import.count("layout.tensor", 1) > 1 ? "true" : "false", "model.converters");
+  for (const char* argument : {"precompute_float8_dynamic_scale_for_fsdp", "emulate"}) {
+    const std::string name = std::string("quantize.linear.float8.") + argument;
+    if (!import.given(name) || !is_true(import, name, false)) continue;
+    if (std::string_view(argument) == "emulate")
+      import.not_modelled(name, "products that are emulated, which is not modelled");
+    else
+      import.note(NoteKind::no_effect, import.find(name)->text(), "reductions of scales are a small part of a step");
+  }
+}
+
+// model.converters: float8 or mx, of Linears and of the products of experts (torchtitan/components/quantization).
+void compose_converters(Import& import) {
+  const std::vector<std::string> converters = listed(import, "model.converters");
+  std::string kind;
+  bool linear = false, grouped = false;
+  for (const std::string& converter : converters) {
+    const bool mx = converter == "mx" || converter.ends_with(".mx");
+    const bool of_experts = converter.starts_with("quantize.grouped_mm.");
+    if (!mx && converter != "float8" && !converter.ends_with(".float8"))
+      return import.not_modelled("model.converters", "the converter " + converter + ", which is not modelled");
+    const std::string its_kind = mx ? "mx" : "float8";
+    if (!kind.empty() && kind != its_kind)
+      return import.refuse("model.converters", "float8 and mx contradict each other; allowed: one of them",
+                           "remove one of the two");
+    kind = its_kind;
+    (of_experts ? grouped : linear) = true;
+  }
+  for (const Row& row : torchtitan_rows()) {
+    const std::string_view name = row.argument;
+    const std::string of = "." + kind + ".";
+    const bool used = name.starts_with("quantize.linear.") ? linear : grouped;
+    if (name.starts_with("quantize.") && import.given(name) && (!used || name.find(of) == std::string_view::npos))
+      import.note(NoteKind::no_effect, import.find(name)->text(), std::string(converter));
+  }
+  if (kind.empty()) return;
+  const bool experts = is_mixture(import.value("model.name"), import.count("model.experts", 0));
+  if (!linear || (experts && !(grouped && has(listed(import, "quantize.grouped_mm." + kind + ".fqns"), "experts"))))
+    return import.not_modelled("model.converters",
+                               linear ? "experts in run.dtype beside Linears in " + kind + ", which is not modelled"
+                                      : "Linears in run.dtype beside experts in " + kind + ", which is not modelled");
+  compose_recipe(import, kind);
+  compose_filter(import, kind);
+  if (kind == "float8") compose_float8_messages(import);
 }
 
 // Weights are sharded over shard ranks; all ranks where it is -1.
@@ -335,6 +429,7 @@ void compose_torchtitan(Import& import) {
   compose_batch(import);
   compose_recomputation(import);
   import.set("run.dtype", import.text("training.mixed_precision_param", "bfloat16"), "training.mixed_precision_param");
+  compose_converters(import);
   if (import.text("training.dtype", "float32") != "float32")
     import.refuse("training.dtype", "weights and optimizer states in bfloat16 are not modelled; allowed: float32",
                   "import without it: --without training.dtype");

@@ -351,7 +351,8 @@ Model model_from(const ModelFields& fields) {
 
 std::vector<Key> library_table() {
   std::vector<Key> keys = {{.path = "name", .type = KeyType::text, .meaning = "the file's name"},
-                           {.path = "source", .type = KeyType::text, .meaning = "where the shapes are published"}};
+                           {.path = "source", .type = KeyType::text, .meaning = "where the shapes are published"},
+                           {.path = "rope_scaling", .type = KeyType::text, .meaning = "rope_type of its config.json"}};
   for (const Key* key : keys_below(scenario_keys(), "model")) {
     if (!shape_key(*key) && key->path != "model.family") continue;
     keys.push_back(*key);
@@ -380,6 +381,7 @@ std::optional<ModelFields> library_model(const std::string& name, Defects& defec
   if (defects.size() != before) return std::nullopt;
   ModelFields fields{.name = name, .family = settings.text("family")};
   read_shape(settings, "", fields);
+  if (!settings.text("rope_scaling").empty()) fields.only_predicted.emplace_back("rope_scaling");
   return fields;
 }
 

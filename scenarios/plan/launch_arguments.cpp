@@ -632,6 +632,21 @@ void torchtitan_optimizer_arguments(const Scenario& s, LaunchArguments& launch) 
   if (s.step.clip_norm == 0) launch.missing.emplace_back("no clipping: training.max_norm has a default");
 }
 
+// A converter is an entry of the model's configuration, which no argument adds (torchtitan/components/quantization).
+// Those of 0.3.0 have scales per row, per 32 numbers (MX) and NVFP4's.
+void torchtitan_narrow(const Step& step, LaunchArguments& launch) {
+  if (step.gradient_dtype != Dtype::float32 && step.dtype != Dtype::float64)
+    launch.refused.emplace_back("run.gradient_dtype: torchtitan reduces gradients in float32");
+  const NarrowRecipe recipe = step.narrow;
+  if (recipe == NarrowRecipe::none) return;
+  if (recipe != NarrowRecipe::mxfp8 && recipe != NarrowRecipe::nvfp4)
+    return launch.refused.push_back(std::string("run.fp8 ") + name_of(recipe) +
+                                    ": torchtitan's converters have scales per row, mxfp8 or nvfp4");
+  launch.missing.push_back(std::string("run.fp8 ") + name_of(recipe) +
+                           ": torchtitan converts Linears by an entry of its own configuration, " +
+                           (recipe == NarrowRecipe::mxfp8 ? "MXFP8LinearConverter" : "NVFP4LinearConverter"));
+}
+
 LaunchArguments torchtitan(const Scenario& s) {
   const Layout& l = s.step.layout;
   LaunchArguments launch;
@@ -657,8 +672,7 @@ LaunchArguments torchtitan(const Scenario& s) {
   torchtitan_learning_rate(s, launch);
   torchtitan_optimizer_arguments(s, launch);
   list.push_back(std::string("--training.mixed_precision_param ") + name_of(s.step.dtype));
-  if (s.step.narrow != NarrowRecipe::none)
-    launch.missing.emplace_back("run.fp8: torchtitan converts Linears by an entry of its own configuration");
+  torchtitan_narrow(s.step, launch);
   if (!s.step.levers.recomputed.empty())
     launch.refused.emplace_back(
         "schedule.recompute_modules: torchtitan recomputes whole layers, or operators by a policy");

@@ -184,7 +184,7 @@ TEST(OtherRuns, ModelsForPredictionsAreRefusedByTheKeyOfWhatIsNotComputed) {
   EXPECT_EQ(key_of([&](Model& m) { layer(m).mlp = models::Mlp::relu; }), "model.mlp");
   EXPECT_EQ(key_of([&](Model& m) { layer(m).parallel = models::Parallel::two_norms; }), "model.parallel");
   EXPECT_EQ(key_of([](Model& m) { m.runs.back().block.predicted_tokens = 1; }), "model.predicted_tokens");
-  EXPECT_EQ(key_of([](Model& m) { m.only_predicted = {"rope_scaling"}; }), "model.config");
+  EXPECT_EQ(key_of([](Model& m) { m.only_predicted = {"rope_scaling"}; }), "model");
 }
 
 }  // namespace

@@ -104,6 +104,25 @@ TEST(RecomputedModules, TakeTheirForwardPassOnceMore) {
        forward_of(experts, any_of({"share", "router", "mlp", "act", "down", "mlp_s", "act_s", "down_s", "combine"})));
 }
 
+// Attention of DeepSeek-V3: 128 heads whose queries and keys have 192 numbers and values 128 (its table 1). The latents
+// stay, and q_up and kv_up run once more (Megatron-LM's help: --recompute-modules mla_up_proj).
+TEST(RecomputedModules, OfLatentAttentionKeepTheLatentsAlone) {
+  constexpr std::int64_t heads = 128, key = 192, value = 128;
+  Block block;
+  block.hidden = 7168, block.ffn = 18432, block.vocab = 129280;
+  block.heads = block.kv_heads = heads, block.head_dim = key, block.v_head_dim = value;
+  block.rope_head_dim = 64, block.kv_latent = 512, block.q_latent = 1536;
+  const Model model = models::decoder("latent", models::Family::llama, s, block, {block});
+  EXPECT_EQ(saved_by(model, RecomputedModule::mla_up_proj), 2.0 * s * heads * (2 * key + value));
+  const std::vector<Operator> plain = layer(model, shape_of());
+  const double added = seconds(layer(model, recomputing(RecomputedModule::mla_up_proj)), Direction::backward) -
+                       seconds(plain, Direction::backward);
+  const double again = forward_of(plain, [](const std::string& part) { return part == "q_up" || part == "kv_up"; });
+  EXPECT_NEAR(added, again, 1e-9 * again);
+  const double flops = 2.0 * s * heads * (1536 * key + 512 * (128 + value));
+  EXPECT_GE(again, flops / 100e12) << "its products";
+}
+
 TEST(RecomputedModules, AreTheSameTwiceAndLeaveTheForwardPassAsItIs) {
   for (const auto& module : recomputed_module_names) {
     const WorkShape shape = recomputing(module.value);

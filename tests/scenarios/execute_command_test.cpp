@@ -210,6 +210,10 @@ TEST_F(Execute, WhatTheExecutorCannotRunIsRefusedBeforeAnythingStarts) {
       {{"--set", "run.optimizer.lr_decay_style=cosine", "--set", "run.optimizer.lr_warmup_samples=25"},
        "the warm-up of 25 sequences is longer than the training, with which the decay ends: 24 (3 steps x "
        "schedule.global_batch 8)"},
+      {{"--set", "model=llama-3.2-1b"},
+       "model: the executor does not compute what 'rope_scaling' of its config.json changes; allowed: models without "
+       "it; "
+       "choose another model"},
       {{"--set", "layout.tensr=2"}, "layout.tensr"}};
   for (const auto& [settings, words] : refused) {
     const Answer answer = execute(settings);

@@ -317,6 +317,18 @@ TEST_F(Config, LibraryModelsHaveTheParametersOfTheirCheckpoints) {
 TEST_F(Config, WhatChangesOnlyNumbersIsKeptForTheExecutor) {
   EXPECT_THAT(model(llama_3_1_8b).only_predicted, testing::ElementsAre("rope_scaling"));
   EXPECT_THAT(model(qwen_3_0_6b).only_predicted, testing::IsEmpty());
+  // Built-in models have what their config.json has.
+  const auto built_in = [&](const std::string& name) {
+    folder.write("box.yaml", test_machine());
+    const LoadResult loaded = folder.load("model: " + name +
+                                          "\ncluster: {machine: ./box.yaml, gpus_per_node: 1}\n"
+                                          "schedule: {global_batch: 1}\n");
+    EXPECT_EQ(describe(loaded.errors), "");
+    return loaded.scenario.step.model->only_predicted;
+  };
+  for (const char* name : {"llama-3.1-8b", "llama-3.1-70b", "llama-3.1-405b", "llama-3.2-1b"})
+    EXPECT_THAT(built_in(name), testing::ElementsAre("rope_scaling")) << name;
+  EXPECT_THAT(built_in("qwen3-0.6b"), testing::IsEmpty());
   std::string json = gpt2;
   json.replace(json.find("\"n_ctx\": 1024"), 13, "\"scale_attn_by_inverse_layer_idx\": true");
   EXPECT_THAT(model(json).only_predicted, testing::ElementsAre("scale_attn_by_inverse_layer_idx"));

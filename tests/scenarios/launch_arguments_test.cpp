@@ -177,6 +177,17 @@ TEST(LaunchArguments, OfTorchtitanNameTheDtype) {
               Contains("--training.mixed_precision_param float32"));
 }
 
+// Its converters (torchtitan 0.3.0, torchtitan/components/quantization) and its only dtype of reductions.
+TEST(LaunchArguments, OfTorchtitanNameItsConvertersAndRefuseOtherRecipes) {
+  const auto with = [&](const std::string& key) {
+    return launch(large, {"cluster.machine=b200", key}, Trainer::torchtitan);
+  };
+  EXPECT_THAT(with("run.fp8=mxfp8").missing, Contains(HasSubstr("MXFP8LinearConverter")));
+  EXPECT_THAT(with("run.fp8=tensorwise").refused, Contains(HasSubstr("run.fp8 tensorwise")));
+  EXPECT_THAT(with("run.gradient_dtype=bfloat16").refused, Contains(HasSubstr("run.gradient_dtype")));
+  EXPECT_THAT(with("run.gradient_dtype=float32").refused, Not(Contains(HasSubstr("run.gradient_dtype"))));
+}
+
 // --pipeline-model-parallel-layout of Megatron-Core 0.14, module_fqns_per_model_part of torchtitan.
 TEST(LaunchArguments, NameEachStageOfAnUnevenSplit) {
   const std::string small = SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml";
@@ -228,7 +239,7 @@ TEST(LaunchArguments, OfMegatronNameWindowsSinksAndSharesOfRotaryPositions) {
   EXPECT_THAT(launch(large, {"model.window=1024", "model.window_chunks=true"}, Trainer::megatron).refused,
               Contains(HasSubstr("model.window_chunks")));
   EXPECT_THAT(
-      launch(large, {"model.window=1024", "model.full_every=5", "model.window_rope_theta=10000"}, Trainer::megatron)
+      launch(large, {"model.window=1024", "model.full_every=5", "model.window_rope_theta=500000"}, Trainer::megatron)
           .refused,
       Contains(HasSubstr("model.window_rope_theta")));
   EXPECT_THAT(launch(large, {"model.rope_head_dim=32"}, Trainer::megatron).arguments,

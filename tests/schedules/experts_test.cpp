@@ -1,6 +1,7 @@
 // Experts on ranks of their own: what is sent, computed, held and reduced, against sums that no layout may change.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
@@ -98,6 +99,52 @@ TEST(Experts, RowsTravelToTheirExpertsAndBackInBothPasses) {
     constexpr int layers = 4, ways = 2, passes = 2;
     EXPECT_EQ(found, groups * graph.micro_batches * layers * ways * passes) << text_of(in);
   }
+}
+
+// The sizes of all messages of rows, by kind.
+std::map<Collective, std::vector<double>> messages_of_rows(const Step& in) {
+  std::map<Collective, std::vector<double>> sizes;
+  const TaskGraph graph = lower(in);
+  for (const Task& task : graph.tasks) {
+    const Work& work = graph.work(task);
+    if (work.kind == WorkKind::wire_collective) sizes[work.collective].push_back(work.bytes);
+  }
+  return sizes;
+}
+
+// Ranks of a group gather the tokens of all e ranks, M'·e rows of h numbers, and scatter as many sums back. Backwards the
+// one is the other's gradient (Megatron-LM megatron/core/transformer/moe/token_dispatcher.py,
+// MoEAllGatherTokenDispatcher). How many experts a token takes changes nothing.
+TEST(Experts, GatherTheTokensOfAllRanksOfTheGroupWithAllgather) {
+  for (const int expert : {2, 8}) {
+    Step in = step_of({1, 1, 8, expert, 1});
+    in.layout.dispatcher = Dispatcher::allgather;
+    const auto sizes = messages_of_rows(in);
+    const double bytes = 2.0 * sequence * expert * hidden * bytes_of(in.dtype);
+    constexpr int layers = 4, passes = 2;
+    const int each = 8 / expert * layers * passes * lower(in).micro_batches;
+    EXPECT_EQ(sizes.count(Collective::all_to_all), 0U);
+    EXPECT_EQ(sizes.at(Collective::all_gather), std::vector<double>(static_cast<std::size_t>(each), bytes));
+    EXPECT_EQ(sizes.at(Collective::reduce_scatter), std::vector<double>(static_cast<std::size_t>(each), bytes));
+  }
+}
+
+// An expert takes c of the rows of balanced routing (GShard, Lepikhin et al. 2021, section 2.2), so no more travel.
+TEST(Experts, OfWhatIsDispatchedTheCapacityIsTheMost) {
+  Step in = step_of({1, 1, 8, 8, 1});
+  const double balanced = 2.0 * sequence * per_token * hidden * bytes_of(in.dtype);
+  const auto largest = [&] {
+    const auto sizes = messages_of_rows(in).at(Collective::all_to_all);
+    return *std::max_element(sizes.begin(), sizes.end());
+  };
+  in.routing.capacity = 0.5;
+  EXPECT_DOUBLE_EQ(largest(), balanced / 2);
+  in.routing.capacity = 2;
+  EXPECT_DOUBLE_EQ(largest(), balanced) << "there is room for all";
+  in.routing.skew = 2, in.routing.capacity = 0;
+  EXPECT_GT(largest(), 1.25 * balanced);
+  in.routing.capacity = 1.25;
+  EXPECT_DOUBLE_EQ(largest(), 1.25 * balanced);
 }
 
 // The groups of experts tile each pipeline rank, and those that hold the same experts reduce their gradients.
