@@ -15,9 +15,10 @@ import unittest
 
 CSS = pathlib.Path(__file__).resolve().parents[2] / "scenarios/report/page/page.css"
 LEAST = 4 * 2.3
-# Colours that one picture shows beside each other: kinds of tasks in the timeline, shares of a bar, what is behind both.
+# Colours that one picture shows beside each other: kinds of tasks in the timeline, shares of a bar, and their ground.
 PICTURES = {
-    "timeline": ["forward", "backward", "weight-grad", "recompute", "optimizer", "communication", "exposed", "other", "idle"],
+    "timeline": ["forward", "backward", "weight-grad", "recompute", "optimizer", "communication", "exposed", "other",
+                 "idle"],
     "shares": ["compute", "exposed", "bubble", "paper"],
     "goodput": ["compute", "optimizer", "exposed", "recompute", "bubble"],
 }
