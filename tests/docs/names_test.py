@@ -19,7 +19,8 @@ OPTION = re.compile(r"(?:^|\s)(--[a-z][\w-]*|-[a-zA-Z])(?![\w-])")
 
 def documents():
     listed = subprocess.run(["git", "ls-files", "*.md"], cwd=SOURCE, capture_output=True, text=True, check=False)
-    paths = [SOURCE / name for name in listed.stdout.split()] or [p for p in SOURCE.rglob("*.md") if "build" not in p.parts]
+    tracked = [SOURCE / name for name in listed.stdout.split()]
+    paths = tracked or [path for path in SOURCE.rglob("*.md") if "build" not in path.parts]
     return [path for path in paths if path.name not in LEFT_OUT]
 
 
