@@ -1,8 +1,9 @@
 // The one definition of a median, for everything that is measured several times, of a weighted median, and of a mean's
-// standard error.
+// standard error, and of a quantile.
 //
 //   {1, 5, 2} ──► 2        {1, 5, 2, 4} ──► 3, the mean of the two middle values
 //   value (weight) {1 (1), 5 (3), 2 (1)} ──► 5, the first with half of the weight at or below it
+//   5 % of {1, 2, ..., 21} ──► 2       between two values on their line
 //   s / √n, s² = Σ(x − mean)² / (n − 1)      unknown for one value
 //
 // Guarded by tests/models/machine_test.cpp.
@@ -24,6 +25,14 @@ inline double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+// `share` of the values lie below it. Requires values.
+inline double quantile(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  const double at = share * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(at), above = std::min(below + 1, values.size() - 1);
+  return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
 }
 
 // Takes pairs of value and weight ≥ 0, at least one.

@@ -54,16 +54,20 @@ Plot intervals_plot(const GoodputAnswer& answer) {
 Report report_of(const Scenario& scenario, const GoodputAnswer& answer) {
   const FaultyTraining& training = answer.training;
   const MeanGoodput& own = answer.own.simulated;
+  const auto tokens = tokens_per_day_interval(answer);
   Report report;
   report.command = "goodput";
   report.headline = fmt::format("{}: {} of training on {}, {}", scenario.name, readable_seconds(answer.horizon_s),
                                 counted(training.nodes, "node"), counted(training.spare_nodes, "spare node"));
   report.reason = reason_of(answer);
   report.cards = {{"goodput", readable_share(own.share),
-                   own.error ? fmt::format("standard error {}, {} histories", readable_share(*own.error), own.histories)
+                   own.error ? fmt::format("{}; mean of {}, standard error {}", histories_text(own), own.histories,
+                                           readable_share(*own.error))
                              : "one history"},
                   {"tokens per day", readable_count(answer.tokens_per_s * 86400 * own.share),
-                   "without failures " + readable_count(answer.tokens_per_s * 86400)},
+                   (tokens ? tokens_note(*tokens) : no_interval) + "; without failures " +
+                       readable_count(answer.tokens_per_s * 86400)},
+                  {"step time", readable_seconds(training.step_s), interval_note(answer.step_interval)},
                   {"failures", fmt::format("{:.3g}", own.failures), "per history"},
                   {"checkpoint every", readable_seconds(answer.own.interval_s),
                    answer.interval_is_given ? "" : "the best by Daly 2006"}};

@@ -44,6 +44,7 @@ MeanGoodput mean_of(const FaultyTraining& training, double horizon_s, int histor
   const double n = mean.histories;
   for (double* sum : {&mean.share, &mean.checkpoint, &mean.lost, &mean.restart, &mean.waiting, &mean.failures})
     *sum /= n;
+  mean.low = quantile(shares, 0.05), mean.high = quantile(shares, 0.95);
   mean.error = standard_error(shares), mean.failures_error = standard_error(failures);
   return mean;
 }
@@ -95,7 +96,7 @@ std::vector<IntervalOf> intervals_of(const GoodputAnswer& answer) {
   return all;
 }
 
-Description<IntervalOf> interval_keys() {
+Description<IntervalOf> interval_row_keys() {
   const auto share = [](double MeanGoodput::*part) {
     return [part](const IntervalOf& at) { return readable_share(at.row.simulated.*part); };
   };
@@ -192,6 +193,7 @@ GoodputAnswer goodput_of(const Scenario& scenario, double step_s, double days, i
   answer.training = training_of(scenario, step_s);
   answer.horizon_s = days * day_s;
   answer.tokens_per_s = tokens_per_step(scenario) / step_s;
+  answer.step_interval = step_interval(scenario, step_s, basis_of(scenario).outside.size());
   answer.interval_is_given = has_interval(scenario);
   if (answer.training.node_mtbf_s > 0) {
     answer.daly_interval_s = daly_interval_s(answer.training.mtbf_s(), answer.training.checkpoint_s);
@@ -205,20 +207,40 @@ GoodputAnswer goodput_of(const Scenario& scenario, double step_s, double days, i
   return answer;
 }
 
+std::optional<TokensPerDay> tokens_per_day_interval(const GoodputAnswer& answer) {
+  const MeanGoodput& own = answer.own.simulated;
+  if (!answer.step_interval || own.low <= 0) return std::nullopt;
+  const double tokens = answer.tokens_per_s * day_s * own.share, step = answer.step_interval->half_width();
+  return TokensPerDay{tokens * std::exp(-std::hypot(step, std::log(own.share / own.low))),
+                      tokens * std::exp(std::hypot(step, std::log(own.high / own.share)))};
+}
+
+std::string tokens_note(const TokensPerDay& tokens) {
+  return fmt::format("90 % interval: {} to {}", readable_count(tokens.low), readable_count(tokens.high));
+}
+
+std::string histories_text(const MeanGoodput& mean) {
+  return fmt::format("90 % of histories: {} to {}", readable_share(mean.low), readable_share(mean.high));
+}
+
 std::vector<std::vector<std::string>> interval_rows(const GoodputAnswer& answer) {
-  return interval_keys().table(intervals_of(answer));
+  return interval_row_keys().table(intervals_of(answer));
 }
 
 std::string goodput_text(const Scenario& scenario, const GoodputAnswer& answer) {
   const FaultyTraining& t = answer.training;
   const MeanGoodput& own = answer.own.simulated;
-  std::string text = fmt::format("{}: {} of training, a step takes {}, on {}\n\n", scenario.name,
-                                 readable_seconds(answer.horizon_s), readable_seconds(t.step_s), nodes_text(t));
-  text += fmt::format("Goodput {} with a checkpoint every {} ({}{}): {} tokens a day instead of {}; {}",
-                      readable_share(own.share), in_column(answer, answer.own.interval_s),
-                      counted(answer.own.steps, "step"), answer.interval_is_given ? "" : ", the best by Daly 2006",
-                      readable_count(answer.tokens_per_s * day_s * own.share),
-                      readable_count(answer.tokens_per_s * day_s), failures_text(own));
+  const auto tokens = tokens_per_day_interval(answer);
+  std::string text =
+      fmt::format("{}: {} of training, a step takes {}{}, on {}\n\n", scenario.name, readable_seconds(answer.horizon_s),
+                  readable_seconds(t.step_s),
+                  answer.step_interval ? " (" + interval_note(answer.step_interval) + ")" : "", nodes_text(t));
+  text += fmt::format(
+      "Goodput {}{} with a checkpoint every {} ({}{}): {} tokens a day{} instead of {}; {}", readable_share(own.share),
+      own.error ? " (" + histories_text(own) + ")" : "", in_column(answer, answer.own.interval_s),
+      counted(answer.own.steps, "step"), answer.interval_is_given ? "" : ", the best by Daly 2006",
+      readable_count(answer.tokens_per_s * day_s * own.share), tokens ? " (" + tokens_note(*tokens) + ")" : "",
+      readable_count(answer.tokens_per_s * day_s), failures_text(own));
   text += own.error ? fmt::format(" (means over {} histories; standard error of the goodput {})\n\n", own.histories,
                                   readable_error(*own.error))
                     : "\n\n";
@@ -249,6 +271,7 @@ const Description<Answer>& description() {
           .key("days", "days", "of each history", [](const Answer& a) { return a.goodput.horizon_s / day_s; })
           .key("step_time_s", "s", "of the simulated step, without faults",
                [](const Answer& a) { return a.goodput.training.step_s; })
+          .include(interval_keys(), of(goodput_in, &GoodputAnswer::step_interval))
           .key("nodes", "count", "nodes that hold ranks", [](const Answer& a) { return a.goodput.training.nodes; })
           .key("histories", "count", "that were simulated; 1 where all failures are planned",
                of(mean_in, &MeanGoodput::histories))
@@ -256,6 +279,9 @@ const Description<Answer>& description() {
                of(mean_in, &MeanGoodput::share))
           .key("goodput_error", "0..1", "standard error of that mean; absent with one history",
                of(mean_in, &MeanGoodput::error))
+          .key("goodput_low", "0..1", "90 of 100 histories lie between it and goodput_high",
+               of(mean_in, &MeanGoodput::low))
+          .key("goodput_high", "0..1", "the other end", of(mean_in, &MeanGoodput::high))
           .key("checkpoint_share", "0..1", "of the time: complete checkpoints; the shares and goodput add up to 1",
                of(mean_in, &MeanGoodput::checkpoint))
           .key("lost_share", "0..1", "steps and writing that a failure undid", of(mean_in, &MeanGoodput::lost))
@@ -267,6 +293,17 @@ const Description<Answer>& description() {
                of(mean_in, &MeanGoodput::failures_error))
           .key("tokens_per_day", "1/day", "of kept steps",
                [](const Answer& a) { return a.goodput.tokens_per_s * day_s * mean_in(a).share; })
+          .key("tokens_per_day_low", "1/day",
+               "90 of 100 trainings are expected between it and tokens_per_day_high; present as step_time_low_s",
+               [](const Answer& a) {
+                 const auto tokens = tokens_per_day_interval(a.goodput);
+                 return tokens ? std::optional(tokens->low) : std::nullopt;
+               })
+          .key("tokens_per_day_high", "1/day", "the other end",
+               [](const Answer& a) {
+                 const auto tokens = tokens_per_day_interval(a.goodput);
+                 return tokens ? std::optional(tokens->high) : std::nullopt;
+               })
           .key("checkpoint_interval_s", "s", "between two checkpoints, in whole steps",
                [](const Answer& a) { return a.goodput.own.interval_s; })
           .key("checkpoint_steps", "count", "the same in steps", [](const Answer& a) { return a.goodput.own.steps; })
@@ -278,7 +315,7 @@ const Description<Answer>& description() {
           .key("best_interval_s", "s", "of Daly 2006; 0 where checkpoints cost nothing: save after every step",
                of(goodput_in, &GoodputAnswer::daly_interval_s))
           .key("young_interval_s", "s", "of Young 1974", of(goodput_in, &GoodputAnswer::young_interval_s))
-          .lists(of(goodput_in, intervals_of), interval_keys())
+          .lists(of(goodput_in, intervals_of), interval_row_keys())
           .include(time_basis_keys(), &Answer::basis);
   return description;
 }

@@ -8,6 +8,7 @@
 
 #include "models/training/goodput.h"
 #include "scenarios/language/scenario.h"
+#include "scenarios/step/step_interval.h"
 
 namespace slipway::scenarios {
 
@@ -16,6 +17,7 @@ struct MeanGoodput {
   int histories = 0;
   double share = 0;
   std::optional<double> error;  // standard error of `share`; unset for one history
+  double low = 0, high = 0;     // 90 of 100 histories have a share between them; of one history, its share
   double checkpoint = 0, lost = 0, restart = 0, waiting = 0;
   double failures = 0;                   // per history
   std::optional<double> failures_error;  // its standard error
@@ -30,6 +32,7 @@ struct IntervalRow {
 struct GoodputAnswer {
   FaultyTraining training;
   double horizon_s = 0, tokens_per_s = 0;
+  std::optional<StepInterval> step_interval;  // of training.step_s
   bool interval_is_given = false;
   IntervalRow own;                  // at the scenario's interval, else at Daly's
   std::vector<IntervalRow> around;  // shorter and longer intervals, ascending, own among them
@@ -44,6 +47,17 @@ FaultyTraining training_of(const Scenario& scenario, double step_s);
 void check_histories(const FaultyTraining& training, double days, int histories);
 // One history where all failures are planned; otherwise `histories` of them, with seeds from run.seed on.
 GoodputAnswer goodput_of(const Scenario& scenario, double step_s, double days, int histories);
+
+// 90 of 100 trainings are expected to make as many tokens a day, by the interval of the step and that of the share of
+// histories, which do not depend on each other. Unset where the step has no interval.
+struct TokensPerDay {
+  double low = 0, high = 0;
+};
+std::optional<TokensPerDay> tokens_per_day_interval(const GoodputAnswer& answer);
+// "90 % interval: 12.0 G to 15.1 G"
+std::string tokens_note(const TokensPerDay& tokens);
+// "90 % of histories: 91.2 % to 94.0 %"
+std::string histories_text(const MeanGoodput& mean);
 
 // The table of intervals, headings first.
 std::vector<std::vector<std::string>> interval_rows(const GoodputAnswer& answer);

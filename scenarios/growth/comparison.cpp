@@ -76,15 +76,30 @@ std::optional<double> seconds_to_target(const Course& course, const std::vector<
   return seconds_of(course, course.target->steps, [&](std::int64_t batch) { return step_time_between(rungs, batch); });
 }
 
+// Unset where a simulated step has no interval.
+std::optional<TimeRange> interval_until(const Course& course, std::int64_t steps, const std::vector<RungStep>& rungs) {
+  std::vector<RungStep> fastest = rungs, slowest = rungs;
+  for (std::size_t i = 0; i < rungs.size(); ++i) {
+    if (!rungs[i].step_low_s || !rungs[i].step_high_s) return std::nullopt;
+    fastest[i].step_s = *rungs[i].step_low_s, slowest[i].step_s = *rungs[i].step_high_s;
+  }
+  const auto seconds = [&](const std::vector<RungStep>& by) {
+    return seconds_of(course, steps, [&](std::int64_t batch) { return step_time_between(by, batch); });
+  };
+  return TimeRange{seconds(fastest), seconds(slowest)};
+}
+
 using CourseBy = std::function<Course(const BatchSchedule& batches, const LossDynamics& dynamics)>;
 
 RuleAnswer answer_of(const Scenario& scenario, const BatchSchedule& batches, const GrowthAnswer& answer,
                      const std::vector<LossDynamics>& may_be, const CourseBy& course_by) {
-  RuleAnswer rule{name_of_rule(batches), batches, course_by(batches, scenario.growth.dynamics), 0, {}, {}};
+  RuleAnswer rule{name_of_rule(batches), batches, course_by(batches, scenario.growth.dynamics), 0, {}, {}, {}, {}};
   const std::vector<RungStep>& rungs = answer.rungs_of(batches.rule);
   rule.end_s = seconds_of(rule.course, rule.course.end.steps,
                           [&](std::int64_t batch) { return step_time_between(rungs, batch); });
   rule.target_s = seconds_to_target(rule.course, rungs);
+  rule.end_interval = interval_until(rule.course, rule.course.end.steps, rungs);
+  if (rule.course.target) rule.target_interval = interval_until(rule.course, rule.course.target->steps, rungs);
   if (may_be.empty()) return rule;
   std::vector<std::optional<double>> times{rule.target_s};
   for (const LossDynamics& dynamics : may_be) times.push_back(seconds_to_target(course_by(batches, dynamics), rungs));
@@ -221,14 +236,23 @@ const RuleAnswer& own_in(const Answer& answer) { return answer.growth.own(); }
 struct Moment {
   Milestone at;
   double time_s = 0;
+  std::optional<TimeRange> interval = {};  // of the time
 };
 
+std::optional<double> low_of(const std::optional<TimeRange>& interval) {
+  return interval ? std::optional(interval->least_s) : std::nullopt;
+}
+std::optional<double> high_of(const std::optional<TimeRange>& interval) {
+  return interval ? std::optional(interval->most_s) : std::nullopt;
+}
+
 std::optional<Moment> end_of(const RuleAnswer& rule) {
-  return rule.course.whole ? std::optional(Moment{rule.course.end, rule.end_s}) : std::nullopt;
+  return rule.course.whole ? std::optional(Moment{rule.course.end, rule.end_s, rule.end_interval}) : std::nullopt;
 }
 
 std::optional<Moment> target_of(const RuleAnswer& rule) {
-  return rule.target_s ? std::optional(Moment{*rule.course.target, *rule.target_s}) : std::nullopt;
+  return rule.target_s ? std::optional(Moment{*rule.course.target, *rule.target_s, rule.target_interval})
+                       : std::nullopt;
 }
 
 std::optional<std::vector<double>> target_range_of(const RuleAnswer& rule) {
@@ -251,7 +275,12 @@ Description<Moment> moment_keys() {
       .key("steps", "count", "until then", [](const Moment& moment) { return moment.at.steps; })
       .key("sequences", "count", "until then", [](const Moment& moment) { return moment.at.samples; })
       .key("loss", "nats", "then", [](const Moment& moment) { return moment.at.loss; })
-      .key("time_s", "s", "until then", &Moment::time_s);
+      .key("time_s", "s", "until then", &Moment::time_s)
+      .key("time_low_s", "s",
+           "90 of 100 measured trainings of as many steps are expected between it and time_high_s; present as "
+           "step_time_low_s in simulate",
+           [](const Moment& moment) { return low_of(moment.interval); })
+      .key("time_high_s", "s", "the other end", [](const Moment& moment) { return high_of(moment.interval); });
 }
 
 Description<BatchSpan> span_keys() {
@@ -279,6 +308,11 @@ std::string range_text(const TimeRange& range) {
   return readable_seconds(range.least_s) + (is_one_time(range) ? "" : " to " + readable_seconds(range.most_s));
 }
 
+// Within which a course must reach its target.
+std::string limit_text(const Scenario& scenario) {
+  return scenario.tokens > 0 ? tokens_text(scenario.tokens) : most_steps_text();
+}
+
 // "39.1 min", "39.1 min (36.2 min to 41.0 min)", "39.1 min (or not within 1.90 G tokens)",
 // "not reached (or after 36.2 min)"
 std::string time_to_target(const Scenario& scenario, const RuleAnswer& rule) {
@@ -286,10 +320,19 @@ std::string time_to_target(const Scenario& scenario, const RuleAnswer& rule) {
     return (rule.course.whole ? "not reached" : "more than " + most_steps_text()) +
            (rule.target_range ? " (or after " + range_text(*rule.target_range) + ")" : "");
   const std::string time = readable_seconds(*rule.target_s);
-  if (!rule.always_reached)
-    return time + " (or not within " + (scenario.tokens > 0 ? tokens_text(scenario.tokens) : most_steps_text()) + ")";
+  if (!rule.always_reached) return time + " (or not within " + limit_text(scenario) + ")";
   if (!rule.target_range || is_one_time(*rule.target_range)) return time;
   return time + " (" + range_text(*rule.target_range) + ")";
+}
+
+// "34.1 min to 44.7 min", "-"
+std::string interval_cell(const std::optional<TimeRange>& interval) {
+  return interval ? readable_seconds(interval->least_s) + " to " + readable_seconds(interval->most_s) : "-";
+}
+
+// " (90 % interval: 34.1 min to 44.7 min)"
+std::string interval_words(const std::optional<TimeRange>& interval) {
+  return interval ? " (90 % interval: " + interval_cell(interval) + ")" : "";
 }
 
 // A rule's course as the answer shows it: among the others.
@@ -334,6 +377,8 @@ Description<RuleOf> rule_keys(const std::string& target) {
       .only_column("time to loss " + target,
                    [](const RuleOf& row) { return row.has_target() ? time_to_target(row.scenario, row.rule) : "-"; })
       .if_any()
+      .only_column("90 % interval", [](const RuleOf& row) { return interval_cell(row.rule.target_interval); })
+      .if_any()
       .object("end", "of the whole course; absent where it takes over 50 M steps", rule(end_of), moment_keys())
       .wide_column("steps in all",
                    [](const RuleOf& row) {
@@ -343,6 +388,9 @@ Description<RuleOf> rule_keys(const std::string& target) {
                    })
       .if_any()
       .only_column("time in all", at_end([](const RuleAnswer& of_rule) { return readable_seconds(of_rule.end_s); }))
+      .if_any()
+      .only_column("90 % interval",
+                   at_end([](const RuleAnswer& of_rule) { return interval_cell(of_rule.end_interval); }))
       .if_any()
       .only_column("loss then", at_end([](const RuleAnswer& of_rule) { return loss_text(of_rule.course.end.loss); }))
       .if_any()
@@ -399,6 +447,14 @@ Description<RungOf> rung_keys() {
       .column("micro-batches", readable_count)
       .key("step_time_s", "s", "as in simulate", rung(&RungStep::step_s))
       .column("step", readable_seconds)
+      .key("step_time_low_s", "s", "as in simulate", rung(&RungStep::step_low_s))
+      .key("step_time_high_s", "s", "as in simulate", rung(&RungStep::step_high_s))
+      .only_column("90 % interval",
+                   [](const RungOf& row) {
+                     if (!row.rung.step_low_s || !row.rung.step_high_s) return std::string("-");
+                     return interval_cell(TimeRange{*row.rung.step_low_s, *row.rung.step_high_s});
+                   })
+      .if_any()
       .key("tokens_per_s", "1/s", "as in simulate", rung(&RungStep::tokens_per_s))
       .column("tokens/s", readable_count)
       .key("mfu", "0..1", "as in simulate", rung(&RungStep::mfu))
@@ -424,10 +480,17 @@ const Description<Answer>& description() {
           .key("rule", "text", "rule of the batch's growth", of(own_in, &RuleAnswer::name))
           .key("time_to_target_s", "s", "until training.target_loss; absent where it is not given or not reached",
                of(own_in, &RuleAnswer::target_s))
+          .key("time_to_target_low_s", "s", "of it, as rules[].target.time_low_s",
+               [](const Answer& a) { return low_of(own_in(a).target_interval); })
+          .key("time_to_target_high_s", "s", "the other end",
+               [](const Answer& a) { return high_of(own_in(a).target_interval); })
           .key("speedup", "-",
                "time to the target with the first batch throughout / time_to_target_s; absent without both", speedup_in)
           .key("time_s", "s", "of the whole course: run.tokens, without them until the target",
                of(own_in, &RuleAnswer::end_s))
+          .key("time_low_s", "s", "of it, as rules[].end.time_low_s",
+               [](const Answer& a) { return low_of(own_in(a).end_interval); })
+          .key("time_high_s", "s", "the other end", [](const Answer& a) { return high_of(own_in(a).end_interval); })
           .key("last_loss", "nats", "at its end", [](const Answer& a) { return own_in(a).course.end.loss; })
           .list(
               "rules", "courses by rule: the scenario's, the first batch throughout, the others",
@@ -487,14 +550,23 @@ std::string against(const RuleAnswer& own, const RuleAnswer& first) {
                      share == readable_share(0) ? "as many" : share + (samples < 0 ? " fewer" : " more"));
 }
 
+// What other noise scales make of the time; empty where the table has no range of it.
+std::string noise_range_text(const Scenario& scenario, const RuleAnswer& own) {
+  if (!own.always_reached)
+    return "With another noise scale that may be, it is not reached within " + limit_text(scenario) + ".\n";
+  if (!own.target_range || is_one_time(*own.target_range)) return "";
+  return "Over the noise scales that may be: " + range_text(*own.target_range) + ".\n";
+}
+
 std::string headline_of(const Scenario& scenario, const GrowthAnswer& answer) {
   const RuleAnswer &own = answer.own(), &first = answer.first();
   std::string text;
   if (scenario.growth.target_loss > 0) {
     const std::string loss = loss_text(scenario.growth.target_loss);
     text = own.target_s
-               ? fmt::format("Loss {} after {}, {}{}.\n", loss, time_to_target(scenario, own),
-                             steps_text(*own.course.target), against(own, first))
+               ? fmt::format("Loss {} after {}{}, {}{}.\n", loss, readable_seconds(*own.target_s),
+                             interval_words(own.target_interval), steps_text(*own.course.target), against(own, first)) +
+                     noise_range_text(scenario, own)
                : fmt::format("Loss {} is not reached: it is {} after {}{}.\n", loss, loss_text(own.course.end.loss),
                              steps_text(own.course.end),
                              own.target_range
@@ -503,7 +575,7 @@ std::string headline_of(const Scenario& scenario, const GrowthAnswer& answer) {
   }
   if (scenario.tokens <= 0) return text;
   text += fmt::format("{}, {}, take {} and end at loss {}", tokens_text(scenario.tokens), steps_text(own.course.end),
-                      readable_seconds(own.end_s), loss_text(own.course.end.loss));
+                      readable_seconds(own.end_s) + interval_words(own.end_interval), loss_text(own.course.end.loss));
   if (&own != &first && first.course.whole)
     text +=
         fmt::format("; {}: {}, loss {}", first.name, readable_seconds(first.end_s), loss_text(first.course.end.loss));

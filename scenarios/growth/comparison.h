@@ -30,6 +30,8 @@ struct RuleAnswer {
   Course course;                   // whole for the scenario's rule, perhaps cut for the others
   double end_s = 0;                // time of the whole course
   std::optional<double> target_s;  // time to the target
+  // 90 % intervals of both times. Steps of all batches err alike, because the same constants price them.
+  std::optional<TimeRange> end_interval, target_interval;
   // The range of the time to the target over the scenario's noise scale and those of noise.least and .most that reach
   // it. Unset without such scales, or where none reaches it.
   std::optional<TimeRange> target_range;

@@ -59,9 +59,13 @@ Card time_card(const GrowthAnswer& answer) {
   const RuleAnswer& own = answer.own();
   Card card{own.target_s ? "time to the loss" : "time of the training",
             readable_seconds(own.target_s.value_or(own.end_s))};
+  const auto& interval = own.target_s ? own.target_interval : own.end_interval;
+  card.note = interval ? fmt::format("90 % interval: {} to {}", readable_seconds(interval->least_s),
+                                     readable_seconds(interval->most_s))
+                       : no_interval;
   if (own.target_range)
-    card.note = fmt::format("over the noise scales: {} to {}", readable_seconds(own.target_range->least_s),
-                            readable_seconds(own.target_range->most_s));
+    card.note += fmt::format("; over the noise scales: {} to {}", readable_seconds(own.target_range->least_s),
+                             readable_seconds(own.target_range->most_s));
   return card;
 }
 

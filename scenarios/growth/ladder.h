@@ -26,6 +26,8 @@ struct RungStep {
   int micro_batches = 0;  // per pipeline
   double step_s = 0, tokens_per_s = 0, mfu = 0;
   bool fits = true;  // the memory verdict (scenarios/step/verdict.h)
+  std::optional<double> step_low_s = {},
+                        step_high_s = {};  // 90 % interval of the step (scenarios/step/step_interval.h)
 };
 
 // `progress` (may be empty) gets the share done and the current batch.

@@ -84,9 +84,7 @@ Report report_of(const PlanAnswer& answer, const SimulatedStep* winner) {
   const PricedLayout& best = result.best.front();
   report.reason = reason_of(best);
   report.cards = {
-      {"step time of the fastest", readable_seconds(best.step_time_s),
-       best.interval ? "90 % interval: " + interval_text(*best.interval)
-                     : "no interval: nothing was fitted for this machine"},
+      {"step time of the fastest", readable_seconds(best.step_time_s), interval_note(best.interval)},
       {"MFU", best.mfu > 0 ? readable_share(best.mfu) : "-", ""},
       {"memory", readable_bytes(best.memory_bytes), readable_share(best.memory_share) + " of a GPU", Tone::good},
       {"layouts", readable_count(static_cast<double>(result.legal)),

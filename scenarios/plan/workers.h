@@ -24,7 +24,7 @@ int core_count();
 
 class Workers {
  public:
-  static constexpr std::size_t result_bytes = 128;  // at most
+  static constexpr std::size_t result_bytes = 256;  // at most
   struct Outcome {
     int job = 0;
     bool failed = false;

@@ -8,7 +8,9 @@
 #include "models/machine/topology.h"
 #include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
+#include "scenarios/basis/basis.h"
 #include "scenarios/language/usage_error.h"
+#include "scenarios/step/step_interval.h"
 #include "sim/together.h"
 
 namespace slipway::scenarios {
@@ -137,6 +139,11 @@ void simulate_both(Neighbours& neighbours, const std::array<PreparedStep, 2>& bo
       "nodes (--place packed), or give the longer one fewer micro-batches");
 }
 
+std::optional<double> half_width_of(const Scenario& scenario, double step_s) {
+  const auto interval = step_interval(scenario, step_s, basis_of(scenario).outside.size());
+  return interval ? std::optional(interval->half_width()) : std::nullopt;
+}
+
 }  // namespace
 
 Neighbours beside(const Scenario& first, const Scenario& second, Interleaving interleaving,
@@ -157,8 +164,13 @@ Neighbours beside(const Scenario& first, const Scenario& second, Interleaving in
     const Job alone[] = {job_of(both[j], 3)};
     const Timeline timeline =
         simulate_together(common, alone, options("simulating " + scenarios[j]->name + " alone"))[0];
-    neighbours[j] = {scenarios[j]->name, rank_count(scenarios[j]->step.layout),
-                     period_of(both[j].graph, timeline, timeline.makespan_s).seconds, 0, 0};
+    neighbours[j] = {scenarios[j]->name,
+                     rank_count(scenarios[j]->step.layout),
+                     period_of(both[j].graph, timeline, timeline.makespan_s).seconds,
+                     0,
+                     0,
+                     {}};
+    neighbours[j].width = half_width_of(*scenarios[j], neighbours[j].alone_s);
   }
   simulate_both(neighbours, both, common, options("simulating both"));
   return neighbours;
@@ -166,7 +178,20 @@ Neighbours beside(const Scenario& first, const Scenario& second, Interleaving in
 
 namespace {
 
+// An end of the interval of `step_s`: `sign` -1 is the low one.
+std::optional<double> end_of(const Neighbour& job, double step_s, int sign) {
+  return job.width ? std::optional(step_s * std::exp(sign * *job.width)) : std::nullopt;
+}
+
+std::string interval_of(const Neighbour& job, double step_s) {
+  if (!job.width) return "-";
+  return readable_seconds(*end_of(job, step_s, -1)) + " to " + readable_seconds(*end_of(job, step_s, 1));
+}
+
 Description<Neighbour> neighbour_keys() {
+  const auto end = [](double Neighbour::*step_s, int sign) {
+    return [=](const Neighbour& job) { return end_of(job, job.*step_s, sign); };
+  };
   return Description<Neighbour>()
       .key("scenarios", "text", "list: names of the scenario and of the one beside it; all lists in this order",
            &Neighbour::name)
@@ -175,8 +200,22 @@ Description<Neighbour> neighbour_keys() {
       .column("GPUs", readable_count)
       .key("alone_s", "s", "list: step time without the other job, on the same GPUs", &Neighbour::alone_s)
       .column("step alone", readable_seconds)
+      .only_column("90 % interval", [](const Neighbour& job) { return interval_of(job, job.alone_s); })
+      .if_any()
+      .key("alone_low_s", "s",
+           "list: 90 of 100 measured runs are expected between it and alone_high_s; null as in simulate",
+           end(&Neighbour::alone_s, -1))
+      .else_null()
+      .key("alone_high_s", "s", "list: the other end", end(&Neighbour::alone_s, 1))
+      .else_null()
       .key("beside_s", "s", "list: mean step time while both run", &Neighbour::beside_s)
       .column("beside the other", readable_seconds)
+      .only_column("90 % interval", [](const Neighbour& job) { return interval_of(job, job.beside_s); })
+      .if_any()
+      .key("beside_low_s", "s", "list: the same of beside_s", end(&Neighbour::beside_s, -1))
+      .else_null()
+      .key("beside_high_s", "s", "list: the other end", end(&Neighbour::beside_s, 1))
+      .else_null()
       .only_column("longer by", [](const Neighbour& job) { return readable_share(job.beside_s / job.alone_s - 1); })
       .key("periods", "count", "list: number of steps in that mean", &Neighbour::periods)
       .wide_column("mean of", [](const Neighbour& job) { return counted(job.periods, "step"); });

@@ -6,11 +6,13 @@
 //
 // Both run step after step until each has had some periods beside the other. A period is the mean distance between
 // starts of steps on the slowest rank while both run. Alone means the same ranks on the same GPUs without the other.
+// What leaves the step alone unsure (step_interval.h) is taken to do the same to the step beside the other.
 // Guarded by tests/scenarios/simulate_command_test.cpp.
 #pragma once
 
 #include <array>
 #include <functional>
+#include <optional>
 
 #include "models/model/names.h"
 #include "scenarios/answers/answer_keys.h"
@@ -28,6 +30,7 @@ struct Neighbour {
   int gpus = 0;
   double alone_s = 0, beside_s = 0;  // seconds of a step
   int periods = 0;                   // number of periods in the mean beside_s
+  std::optional<double> width;       // 90 of 100 measured steps lie within a factor e^±width of each; of its interval
 };
 using Neighbours = std::array<Neighbour, 2>;
 

@@ -11,10 +11,7 @@ namespace slipway::scenarios {
 namespace {
 
 Card step_card(const Prediction& prediction) {
-  Card card{"step time", readable_seconds(prediction.step.step_time_s)};
-  card.note = prediction.interval ? "90 % interval: " + interval_text(*prediction.interval)
-                                  : "no interval: nothing was fitted for this machine";
-  return card;
+  return {"step time", readable_seconds(prediction.step.step_time_s), interval_note(prediction.interval)};
 }
 
 Card memory_card(const Prediction& prediction) {

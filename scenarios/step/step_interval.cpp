@@ -144,6 +144,10 @@ std::string interval_text(const StepInterval& interval) {
   return readable_seconds(interval.low_s) + " to " + readable_seconds(interval.high_s);
 }
 
+std::string interval_note(const std::optional<StepInterval>& interval) {
+  return interval ? "90 % interval: " + interval_text(*interval) : no_interval;
+}
+
 const Description<StepInterval>& interval_keys() {
   static const Description<StepInterval> description =
       Description<StepInterval>()

@@ -50,6 +50,9 @@ double probability_faster(const Scenario& scenario, double step_s, const StepInt
 
 // "6.22 to 8.31 s"
 std::string interval_text(const StepInterval& interval);
+// The note of a card with a prediction: "90 % interval: 6.22 to 8.31 s", or no_interval.
+std::string interval_note(const std::optional<StepInterval>& interval);
+inline constexpr const char* no_interval = "no interval: nothing was fitted for this machine";
 // For the descriptions of answers with a step time.
 const Description<StepInterval>& interval_keys();
 

@@ -21,6 +21,9 @@ std::span<const StudyMetric> study_metrics() {
   constexpr Shown always = Shown::always, where_present = Shown::where_present;
   static constexpr std::array metrics{
       StudyMetric{"step_time_s", "step time", "as in simulate", seconds, always, &F::step_time_s},
+      StudyMetric{"step_time_low_s", "90 % interval", "as in simulate", seconds, where_present, &F::step_time_low_s,
+                  &F::step_time_high_s},
+      StudyMetric{"step_time_high_s", "its end", "as in simulate", seconds, Shown::when_asked, &F::step_time_high_s},
       StudyMetric{"tokens_per_s", "tokens/s", "as in simulate", rate, always, &F::tokens_per_s},
       StudyMetric{"sequences_per_s", "sequences/s", "global batch / step_time_s", rate, always, &F::sequences_per_s},
       StudyMetric{"mfu", "MFU", "as in simulate; absent where it is 0", share, always, &F::mfu},
@@ -71,6 +74,12 @@ std::string readable(const StudyMetric& metric, double value) {
   return counted(static_cast<std::int64_t>(std::llround(value)), "step");
 }
 
+std::string readable(const StudyMetric& metric, const StudyMetrics& metrics) {
+  const std::string text = readable(metric, metrics.*metric.value);
+  const bool has_end = metric.to != nullptr && !std::isnan(metrics.*metric.to);
+  return has_end ? text + " to " + readable(metric, metrics.*metric.to) : text;
+}
+
 namespace {
 
 bool is_shown(const Study& study, const StudyMetric& metric) {
@@ -100,8 +109,7 @@ std::vector<std::vector<std::string>> study_rows(const Study& study) {
   for (const StudyRow& row : study.rows) {
     std::vector<std::string>& cells = table.emplace_back(labels(study, row));
     for (const StudyMetric& metric : study_metrics())
-      if (is_shown(study, metric))
-        cells.push_back(row.error.empty() ? readable(metric, row.metrics.*metric.value) : "-");
+      if (is_shown(study, metric)) cells.push_back(row.error.empty() ? readable(metric, row.metrics) : "-");
   }
   return table;
 }

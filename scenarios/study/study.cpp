@@ -36,8 +36,12 @@ StudyMetrics metrics_of_point(const StudyPoint& point) {
   const Prediction prediction = prediction_of(step);
   StudyMetrics metrics;
   metrics.step_time_s = prediction.step.step_time_s;
+  const Scenario& scenario = prepared.scenario;
+  const auto interval = step_interval(scenario, metrics.step_time_s, basis_of(scenario).outside.size());
+  metrics.step_time_low_s = interval ? interval->low_s : absent;
+  metrics.step_time_high_s = interval ? interval->high_s : absent;
   metrics.tokens_per_s = prediction.tokens_per_s;
-  metrics.sequences_per_s = static_cast<double>(prepared.scenario.step.global_batch) / prediction.step.step_time_s;
+  metrics.sequences_per_s = static_cast<double>(scenario.step.global_batch) / prediction.step.step_time_s;
   metrics.mfu = prediction.step.mfu > 0 ? prediction.step.mfu : absent;
   metrics.bubble_share = prediction.step.bubble_share;
   metrics.exposed_comm_share = prediction.step.exposed_comm_share;
@@ -47,7 +51,7 @@ StudyMetrics metrics_of_point(const StudyPoint& point) {
   metrics.utilization = prepared.filling ? prepared.filling->utilization.after : absent;
   metrics.utilization_ceiling = prepared.filling ? prepared.filling->utilization.ceiling : absent;
   metrics.utilization_own_cycles = prepared.filling ? prepared.filling->utilization.own_cycles : absent;
-  const auto model = prepared.filling ? pipefisher_of(prepared.scenario) : std::nullopt;
+  const auto model = prepared.filling ? pipefisher_of(scenario) : std::nullopt;
   metrics.closed_form_step_time_s = model ? model->step_s : absent;
   metrics.closed_form_memory_bytes = model ? model->memory_bytes : absent;
   return metrics;

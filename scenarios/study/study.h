@@ -38,7 +38,9 @@ std::vector<StudyPoint> points_of(const std::vector<std::string>& scenarios, con
 
 // The numbers of a point; NaN where one does not apply.
 struct StudyMetrics {
-  double step_time_s, tokens_per_s, sequences_per_s, mfu, bubble_share, exposed_comm_share;
+  double step_time_s;
+  double step_time_low_s, step_time_high_s;  // 90 % interval, as in simulate
+  double tokens_per_s, sequences_per_s, mfu, bubble_share, exposed_comm_share;
   double needed_memory_bytes;  // at the pipeline rank nearest to its capacity, by the verdict
   double peak_memory_bytes;    // on the timeline, of the pipeline rank nearest to its capacity there
   double fits;                 // 1 if needed_memory_bytes fit, otherwise 0
@@ -54,10 +56,12 @@ struct StudyMetric {
   MetricKind kind;
   Shown shown;
   double StudyMetrics::*value;
+  double StudyMetrics::*to = nullptr;  // the other end of an interval, whose column shows both
 };
 std::span<const StudyMetric> study_metrics();
 const StudyMetric* metric_named(std::string_view name);
 std::string readable(const StudyMetric& metric, double value);
+std::string readable(const StudyMetric& metric, const StudyMetrics& metrics);
 
 struct StudyRow {
   StudyPoint point;

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "scenarios/answers/readable.h"
+#include "scenarios/step/step_interval.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -78,6 +79,23 @@ Plot over_last_key(const Study& study) {
   return plot;
 }
 
+bool has_interval(const StudyMetrics& metrics) { return !std::isnan(metrics.step_time_low_s); }
+
+std::string tokens_note(const Study& study, const StudyRow& row) {
+  const StudyMetrics& m = row.metrics;
+  if (!has_interval(m)) return name_of_row(study, row) + "; " + no_interval;
+  const double tokens = m.tokens_per_s * m.step_time_s;
+  return fmt::format("{}; 90 % interval: {} to {}", name_of_row(study, row),
+                     readable_count(tokens / m.step_time_high_s), readable_count(tokens / m.step_time_low_s));
+}
+
+std::string step_note(const StudyMetrics& m) {
+  const std::string fits = m.fits > 0 ? "fits" : "does not fit";
+  if (!has_interval(m)) return fits + "; " + no_interval;
+  return fmt::format("90 % interval: {} to {}; {}", readable_seconds(m.step_time_low_s),
+                     readable_seconds(m.step_time_high_s), fits);
+}
+
 }  // namespace
 
 Report report_of(const Study& study) {
@@ -91,9 +109,9 @@ Report report_of(const Study& study) {
                               name_of_row(study, best), best.metrics.fits > 0 ? " that fits" : ", though nothing fits",
                               readable_count(best.metrics.tokens_per_s),
                               best.metrics.tokens_per_s / worst.metrics.tokens_per_s, name_of_row(study, worst));
-  report.cards = {{"most tokens per second", readable_count(best.metrics.tokens_per_s), name_of_row(study, best)},
-                  {"its step time", readable_seconds(best.metrics.step_time_s),
-                   best.metrics.fits > 0 ? "fits" : "does not fit", best.metrics.fits > 0 ? Tone::good : Tone::bad},
+  report.cards = {{"most tokens per second", readable_count(best.metrics.tokens_per_s), tokens_note(study, best)},
+                  {"its step time", readable_seconds(best.metrics.step_time_s), step_note(best.metrics),
+                   best.metrics.fits > 0 ? Tone::good : Tone::bad},
                   {"its bubble", readable_share(best.metrics.bubble_share),
                    "exposed communication " + readable_share(best.metrics.exposed_comm_share)}};
   if (!study.keys.empty())
