@@ -57,6 +57,21 @@ TEST(TrainedCluster, MessagesBetweenNodesHaveWhatCalibrateMeasuredElseTheShareOf
   EXPECT_DOUBLE_EQ(network_of(own).latency, 30e-6);
 }
 
+// Tiles of 128 rows: what E experts take of evenly spread rows ends half a tile in, on average. 2 FLOPs a number.
+TEST(TrainedCluster, AGroupedProductPaysForTheHalfEmptyTileOfEachExpert) {
+  const Machine machine = trained_by({}, plain()).groups[0].machine;
+  Operator op;
+  op.kind = OpKind::down, op.dtype = Dtype::bfloat16, op.kernels = 1;
+  op.m = 4096, op.n = 4096, op.k = 2048;
+  const auto seconds = [&](int experts) {
+    op.experts = experts;
+    return operator_seconds(machine, op, Direction::forward);
+  };
+  const auto of_rows = [](double rows) { return 2.0 * rows * 4096 * 2048 / (0.5 * 1e15); };
+  EXPECT_NEAR(seconds(8) - seconds(0), of_rows(8 * 64.0), 1e-9 * of_rows(4096));
+  EXPECT_NEAR(seconds(64) - seconds(0), of_rows(64 * 64.0), 1e-9 * of_rows(4096)) << "twice as long with 64 rows each";
+}
+
 TEST(TrainedCluster, NoMessageBetweenNodesIsFasterThanItsPort) {
   StepConstants constants = plain();
   constants.network_share = 1.3;

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 
 #include "scenarios/files/embedded_files.h"
+#include "schedules/lower/lowering.h"
+#include "schedules/time/durations.h"
 #include "tests/support/scenario_file.h"
 
 namespace slipway::test {
@@ -150,6 +152,27 @@ TEST(LoadTrainer, AFileOfOnesOwnHasItsName) {
   ASSERT_TRUE(trainer.has_value()) << describe(defects);
   EXPECT_EQ(trainer->facts.name, "mine");
   EXPECT_TRUE(trainer->facts.dropout);
+}
+
+// A graph of a whole step is one launch, graphs of modules leave what is outside them (Megatron-LM's --cuda-graph-impl).
+TEST(LoadTrainer, AGraphOfTheWholeStepTakesTheHostsLaunchesAway) {
+  const auto issued = [](const std::string& graphs) {
+    LoadResult loaded = load_scenario(SLIPWAY_SOURCE_DIR "/scenarios/examples/mixtral-8x7b-64xh100.yaml",
+                                      {"cluster.trainer=megatron-core", "schedule.cuda_graphs=" + graphs});
+    EXPECT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
+    set_prices(loaded.scenario);
+    TaskGraph graph = lower(loaded.scenario.step);
+    order_and_price(graph, loaded.scenario.cluster);
+    double seconds = 0;
+    for (const HostIssue::Share& share : host_issue_of(graph, loaded.scenario.cluster).shares)
+      if (share.rank == 0) seconds += share.after - (share.waits ? 0 : share.before);
+    return seconds;
+  };
+  const double none = issued("[]"), modules = issued("[attn, moe_router]");
+  EXPECT_GT(none, 0);
+  EXPECT_LT(modules, none);
+  EXPECT_GT(modules, 0);
+  EXPECT_EQ(issued("[full]"), 0);
 }
 
 TEST(LoadTrainer, ANameThatIsNoneIsAnErrorWithTheNearestOnes) {
