@@ -332,8 +332,8 @@ std::size_t place_of(const PooledConstants& pooled, const char* name, const char
   return c;
 }
 
-// One table of n runs, each d over the book, with noise s. A constant has parts with prior spreads σ, of which the table
-// sees the sum. The normal posterior (Gelman et al., Bayesian Data Analysis, 3.5), with S = Σσ² + s²/n:
+// One table of n runs, each d over the book, with noise s. A constant has parts with prior spreads σ, and the table
+// sees their sum. The normal posterior (Gelman et al., Bayesian Data Analysis, 3.5), with S = Σσ² + s²/n:
 //   mean σ²d/S, variance σ² − σ⁴/S, covariance −σ²σ'²/S
 // Small residuals make the loss quadratic. What is left is the weight of a run that may be broken, 0.02 % below 1.
 TEST(PooledFit, TheMeanAndVarianceOfOneTableAreThoseOfALinearGaussian) {
@@ -354,7 +354,7 @@ TEST(PooledFit, TheMeanAndVarianceOfOneTableAreThoseOfALinearGaussian) {
       EXPECT_NEAR(fit.covariance[parts[i] * count + parts[j]], (i == j ? a : 0) - a * b / sum, 1e-4 * a) << i << j;
       EXPECT_NEAR(fit.values[parts[i]], a * d / sum, 1e-3 * d) << i;
     }
-  // What the runs fix is one sum; Σ(1 − variance / prior variance) = Σσ²/S over its parts, and 0 of all other constants.
+  // What the runs fix is one sum; Σ(1 − variance / prior variance) = Σσ²/S over its parts, and 0 of others.
   EXPECT_NEAR(effective_constants(fit), (sum - s * s / n) / sum, 1e-4);
 }
 

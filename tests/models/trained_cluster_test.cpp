@@ -208,7 +208,7 @@ Passes passes_of(bool eager, const Operator& op, double traffic = 1.2, double ea
 
 constexpr double streamed = 0.85 * 1e12, launch_gap = 3e-6;  // bytes/s of element-wise kernels; s between two kernels
 
-// SwiGLU of 1,000 x 700 numbers of 2 bytes. One by one: silu reads and writes one tensor, the product reads two and writes
+// SwiGLU of 1,000 x 700 numbers, 2 bytes. One by one: silu reads and writes one tensor, the product reads two, writes
 // one; backward the product's two gradients read two and write one each, and silu's reads two and writes one. Fused:
 // forward reads both and writes one, backward reads three and writes two.
 TEST(TrainedCluster, AFusedActivationMovesEightTensorsAndAnEagerOneFourteen) {
@@ -220,8 +220,8 @@ TEST(TrainedCluster, AFusedActivationMovesEightTensorsAndAnEagerOneFourteen) {
   EXPECT_NEAR(eager.forward + eager.backward, gaps + (5 + 9) * tensor * 1.2 * 1.25 / streamed, 1e-15);
 }
 
-// RMSNorm of 1,000 x 256 numbers. Fused: x read, y written; backward x and dy read, dx written. As PyTorch's six kernels
-// with fp32 between them, 36 and 76 bytes a number (operator_cost.cpp). Counted kernel by kernel, so no eager factor.
+// RMSNorm of 1,000 x 256 numbers. Fused: x read, y written; backward x and dy read, dx written. As PyTorch's six
+// kernels with fp32 between them, 36 and 76 bytes a number (operator_cost.cpp). Counted kernel by kernel, so no eager factor.
 TEST(TrainedCluster, AFusedNormMovesTwoAndThreeTensorsAndSixKernelsManyMore) {
   const Operator fused = of_a_layer(OpKind::norm, Kernels::flash2_rmsnorm),
                  six = of_a_layer(OpKind::norm, Kernels::torch);

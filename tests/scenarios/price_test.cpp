@@ -183,7 +183,7 @@ TEST_F(GraphPrices, AreThoseOfSimulateOnTheSameLayout) {
 }
 
 // Seven layers on four stages, gradients of 16 bits, unfused attention on one context rank and flash attention on two:
-// what a trainer does as a rule decides how layers are dealt out, what gradients are reduced in, and how keys go around.
+// what a trainer does as a rule decides how layers are dealt out, what gradients are reduced in, how keys go around.
 TEST_F(GraphPrices, AreThoseOfSimulateForEveryTrainer) {
   std::set<double> steps;
   for (const EmbeddedFile& file : embedded_trainers())
