@@ -54,6 +54,7 @@ std::string full_graphs(Scenario& scenario) {
   if (scenario.trainer.cuda_graphs) return "the trainer launches everything by graphs";
   if (scenario.step.levers.graphs == set_of(GraphScope::full)) return "it is the scenario's own";
   scenario.step.levers.graphs = set_of(GraphScope::full);
+  scenario.trainer.cuda_graphs = true;  // as the loader has it
   return "";
 }
 

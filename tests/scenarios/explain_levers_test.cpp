@@ -71,6 +71,7 @@ TEST(Levers, SettingsAreOverridesThatMakeTheSameStep) {
     EXPECT_EQ(a.layout.chunks, b.layout.chunks) << lever.name;
     EXPECT_EQ(a.layout.data, b.layout.data) << lever.name;
     EXPECT_EQ(a.levers, b.levers) << lever.name;
+    EXPECT_EQ(result.scenario.trainer.cuda_graphs, change.scenario->trainer.cuda_graphs) << lever.name;
     EXPECT_EQ(a.recompute, b.recompute) << lever.name;
     ++loads;
   }

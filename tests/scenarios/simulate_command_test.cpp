@@ -58,6 +58,17 @@ TEST_F(Commands, SimulateSaysAsWhoseStepItPricesAndWhenNobodyTimedTheTrainerOrTh
               HasSubstr("this machine has no measured kernels: priced by its profile, not as nanotron trains"));
 }
 
+// Megatron-Bridge reduces what it keeps, aa-scaling keeps 16 bits and reduces in 32.
+TEST_F(Commands, GradientsOfTwiceTheWidthNeedMoreMemoryWhereTheRunDecidesWhatIsKept) {
+  const auto needed = [](const std::string& trainer, const std::string& dtype) {
+    const Answer answer = slipway_with(
+        {"simulate", llama, "--json", "--set", "cluster.trainer=" + trainer, "--set", "run.gradient_dtype=" + dtype});
+    return nlohmann::json::parse(answer.out)["needed_memory_bytes"][0].get<double>();
+  };
+  EXPECT_GT(needed("megatron-bridge", "float32"), 1.02 * needed("megatron-bridge", "bfloat16"));
+  EXPECT_EQ(needed("aa-scaling", "float32"), needed("aa-scaling", "bfloat16"));
+}
+
 TEST_F(Commands, SimulatePutsTheClosedFormOfMemoryBesideTheTimelineWhereThereIsOne) {
   EXPECT_THAT(slipway_with({"simulate", llama}).out, HasSubstr("closed form (Fujii et al. 2024)"));
   EXPECT_THAT(slipway_with({"simulate", examples + "tiny-llama-cpu.yaml", "--set", "schedule.name=gpipe"}).out,
