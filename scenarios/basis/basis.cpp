@@ -161,36 +161,39 @@ struct Compared {
   Ranges ranges;
   std::string whose;  // "that nanotron was fitted to"
 };
-Compared compared_runs(const Scenario& scenario, const std::string& machine, FittedOf of) {
-  const std::string& trainer = scenario.trainer.name;
+Compared compared_runs(const std::string& trainer, const std::string& machine, FittedOf of,
+                       const std::vector<PublishedRow>& own_rows) {
   Ranges own = known_ranges(trainer, machine, of);
-  if (of == FittedOf::times)
-    for (const PublishedRow& row : own_runs(scenario))
-      if (is_of(row, trainer, machine)) add_row(row.step, own);
+  for (const PublishedRow& row : own_rows)
+    if (is_of(row, trainer, machine)) add_row(row.step, own);
   const Ranges& here = known_ranges("", machine, of);
   if (!own.quantities.empty() || of == FittedOf::memory) return {std::move(own), "that " + trainer + " was fitted to"};
   if (!here.quantities.empty()) return {here, "published on " + machine};
   return {known_ranges("", "", of), "published"};
 }
 
-}  // namespace
-
-std::vector<OutsideFit> outside_fit(const Scenario& scenario, const std::string& machine, FittedOf of) {
+std::vector<OutsideFit> outside_of(const Ranges& ranges, const Step& step) {
   std::vector<OutsideFit> outside;
-  if (!scenario.trainer_file.empty()) return outside;
-  const Ranges ranges = compared_runs(scenario, machine, of).ranges;
   for (std::size_t i = 0; i < ranges.quantities.size(); ++i) {
-    const double here = quantities[i].of(scenario.step);
+    const double here = quantities[i].of(step);
     const auto [least, most] = ranges.quantities[i];
     if (here < least || here > most) outside.push_back({quantities[i].name, here, least, most, "", {}});
   }
   for (std::size_t i = 0; i < ranges.choices.size(); ++i) {
-    const Word here = choices[i].of(scenario.step);
+    const Word here = choices[i].of(step);
     const std::set<std::string>& fitted = ranges.choices[i];
     if (here && !fitted.empty() && !fitted.contains(*here))
       outside.push_back({choices[i].name, 0, 0, 0, *here, {fitted.begin(), fitted.end()}});
   }
   return outside;
+}
+
+}  // namespace
+
+std::vector<OutsideFit> outside_fit(const Scenario& scenario, const std::string& machine, FittedOf of) {
+  if (!scenario.trainer_file.empty()) return {};
+  const auto own = of == FittedOf::times ? own_runs(scenario) : std::vector<PublishedRow>{};
+  return outside_of(compared_runs(scenario.trainer.name, machine, of, own).ranges, scenario.step);
 }
 
 std::optional<OutsideFit> short_slices(const Scenario& scenario, const std::string& machine) {
@@ -251,8 +254,9 @@ void add_trainers_times(const Scenario& scenario, Basis& basis) {
         std::ranges::any_of(own, [&](const PublishedRow& row) { return is_of(row, basis.trainer, machine); });
     if (!is_own && !has_runs(basis.trainer, machine)) unseen.push_back(machine);
     if (!basis.outside.empty()) continue;
-    basis.outside = outside_fit(scenario, machine, FittedOf::times);
-    basis.compared = compared_runs(scenario, machine, FittedOf::times).whose;
+    const Compared compared = compared_runs(basis.trainer, machine, FittedOf::times, own);
+    basis.outside = outside_of(compared.ranges, scenario.step);
+    basis.compared = compared.whose;
   }
   basis.not_seen = fmt::format("{}", fmt::join(unseen, ", "));
 }
@@ -288,6 +292,10 @@ Basis basis_of(const Scenario& scenario) {
     basis.slices = short_slices(scenario, scenario.cluster.groups.front().machine.name);
   }
   return basis;
+}
+
+std::optional<StepInterval> interval_of(const Scenario& scenario, double step_s) {
+  return step_interval(scenario, step_s, basis_of(scenario).outside.size());
 }
 
 Basis without_memory(Basis basis) {

@@ -14,6 +14,7 @@
 
 #include "scenarios/answers/answer_keys.h"
 #include "scenarios/language/scenario.h"
+#include "scenarios/step/step_interval.h"
 
 namespace slipway::scenarios {
 
@@ -64,6 +65,9 @@ struct Basis {
 };
 Basis basis_of(const Scenario& scenario);
 Basis without_memory(Basis basis);  // the basis of times only
+
+// The interval of a step that takes `step_s`, widened by the settings outside its basis.
+std::optional<StepInterval> interval_of(const Scenario& scenario, double step_s);
 
 // The paragraph under the answer; empty without a warning. A setting outside the fits of both times and memory is
 // printed once.

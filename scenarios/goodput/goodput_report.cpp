@@ -193,7 +193,7 @@ GoodputAnswer goodput_of(const Scenario& scenario, double step_s, double days, i
   answer.training = training_of(scenario, step_s);
   answer.horizon_s = days * day_s;
   answer.tokens_per_s = tokens_per_step(scenario) / step_s;
-  answer.step_interval = step_interval(scenario, step_s, basis_of(scenario).outside.size());
+  answer.step_interval = interval_of(scenario, step_s);
   answer.interval_is_given = has_interval(scenario);
   if (answer.training.node_mtbf_s > 0) {
     answer.daly_interval_s = daly_interval_s(answer.training.mtbf_s(), answer.training.checkpoint_s);

@@ -40,7 +40,7 @@ std::vector<RungStep> simulated_rungs(const Scenario& scenario, const std::vecto
     const Prediction prediction = prediction_of(step);
     rungs.push_back({batch, micro_batches_of(step.prepared), prediction.step.step_time_s, prediction.tokens_per_s,
                      prediction.step.mfu, prediction.fits()});
-    const auto interval = step_interval(own, prediction.step.step_time_s, basis_of(own).outside.size());
+    const auto interval = interval_of(own, prediction.step.step_time_s);
     if (interval) rungs.back().step_low_s = interval->low_s, rungs.back().step_high_s = interval->high_s;
   }
   return rungs;

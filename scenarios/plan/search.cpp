@@ -157,7 +157,7 @@ void add_intervals(const Scenario& scenario, SearchResult& result) {
     for (PricedLayout& row : *rows) {
       if (!row.simulated) continue;
       const Scenario chosen = with_layout(scenario, row.choice);
-      row.interval = step_interval(chosen, row.step_time_s, basis_of(chosen).outside.size());
+      row.interval = interval_of(chosen, row.step_time_s);
       const PricedLayout& first = result.best.front();
       if (&row != &first && row.interval && first.interval)
         row.first_is_faster =

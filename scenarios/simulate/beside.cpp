@@ -140,7 +140,7 @@ void simulate_both(Neighbours& neighbours, const std::array<PreparedStep, 2>& bo
 }
 
 std::optional<double> half_width_of(const Scenario& scenario, double step_s) {
-  const auto interval = step_interval(scenario, step_s, basis_of(scenario).outside.size());
+  const auto interval = interval_of(scenario, step_s);
   return interval ? std::optional(interval->half_width()) : std::nullopt;
 }
 
@@ -183,7 +183,7 @@ std::optional<double> end_of(const Neighbour& job, double step_s, int sign) {
   return job.width ? std::optional(step_s * std::exp(sign * *job.width)) : std::nullopt;
 }
 
-std::string interval_of(const Neighbour& job, double step_s) {
+std::string interval_cell(const Neighbour& job, double step_s) {
   if (!job.width) return "-";
   return readable_seconds(*end_of(job, step_s, -1)) + " to " + readable_seconds(*end_of(job, step_s, 1));
 }
@@ -200,7 +200,7 @@ Description<Neighbour> neighbour_keys() {
       .column("GPUs", readable_count)
       .key("alone_s", "s", "list: step time without the other job, on the same GPUs", &Neighbour::alone_s)
       .column("step alone", readable_seconds)
-      .only_column("90 % interval", [](const Neighbour& job) { return interval_of(job, job.alone_s); })
+      .only_column("90 % interval", [](const Neighbour& job) { return interval_cell(job, job.alone_s); })
       .if_any()
       .key("alone_low_s", "s",
            "list: 90 of 100 measured runs are expected between it and alone_high_s; null as in simulate",
@@ -210,7 +210,7 @@ Description<Neighbour> neighbour_keys() {
       .else_null()
       .key("beside_s", "s", "list: mean step time while both run", &Neighbour::beside_s)
       .column("beside the other", readable_seconds)
-      .only_column("90 % interval", [](const Neighbour& job) { return interval_of(job, job.beside_s); })
+      .only_column("90 % interval", [](const Neighbour& job) { return interval_cell(job, job.beside_s); })
       .if_any()
       .key("beside_low_s", "s", "list: the same of beside_s", end(&Neighbour::beside_s, -1))
       .else_null()
