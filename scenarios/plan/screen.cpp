@@ -29,12 +29,11 @@ void each_split(const Step& choice, bool splits, double memory_share, StepEstima
   const SplitKind kind = choice.layout.split;
   if (kind != SplitKind::balanced) visit(choice);
   if (kind == SplitKind::list || (kind == SplitKind::even && !splits)) return;
-  std::vector<std::vector<int>> balanced = estimator.balanced_splits(choice, memory_share);
+  std::vector<std::vector<int>> balanced = estimator.balanced_splits(choice, memory_share, splits ? SIZE_MAX : 1);
   if (balanced.empty()) {
     if (kind == SplitKind::balanced) visit(choice);
     return;
   }
-  if (!splits) balanced.resize(1);
   Step changed = choice;
   if (splits) changed.layout.split = SplitKind::list;
   for (std::vector<int>& layers : balanced) {

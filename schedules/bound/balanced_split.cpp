@@ -134,7 +134,7 @@ std::vector<int> StepEstimator::Parts::most_layers(const Step& step, const Sched
   return most;
 }
 
-std::vector<std::vector<int>> StepEstimator::balanced_splits(const Step& step, double memory_share) {
+std::vector<std::vector<int>> StepEstimator::balanced_splits(const Step& step, double memory_share, std::size_t most) {
   const bool unequal = has_several_machines(parts_->cluster) && differ(parts_->cluster, parts_->groups_of(step.layout));
   if (!unequal && (step.layout.split != SplitKind::balanced || step.layout.chunks == 1)) return {};
   if (!parts_->cluster.degradation.ports.empty()) {  // degradation moves no layers
@@ -145,7 +145,7 @@ std::vector<std::vector<int>> StepEstimator::balanced_splits(const Step& step, d
       sound->parts_->least_kept = parts_->least_kept;
       sound->parts_->facts = parts_->facts;
     }
-    return sound->balanced_splits(step, memory_share);
+    return sound->balanced_splits(step, memory_share, most);
   }
   const ScheduleUse& use = parts_->use_of(step, micro_batches_of(step));
   SplitLoads loads{block_seconds(*parts_, step, use.placement), whose_loads(use.placement), {}};
@@ -153,6 +153,7 @@ std::vector<std::vector<int>> StepEstimator::balanced_splits(const Step& step, d
   if (use.placement.copies > 1) return splits;
   constexpr double shares[] = {1, 0.9, 0.8, 0.7};  // of memory_share: the bound leaves out a part of what is needed
   for (const double share : shares) {
+    if (share < 1 && splits.size() >= most) break;
     loads.most_layers = parts_->most_layers(step, use, share * memory_share);
     if (keeps(splits.back(), loads)) continue;
     const auto smaller = slipway::schedules::balanced_layers(loads);

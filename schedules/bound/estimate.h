@@ -167,7 +167,8 @@ class StepEstimator {
   // `memory_share` of its memory by the bound. Where they come near it, further splits keep 90, 80 and 70 % of that. If
   // no split fits, returns the fastest of all. Empty where `balanced` is by FLOPs: all stages sit on the same machines,
   // and ranks have one stage or are not to be balanced.
-  std::vector<std::vector<int>> balanced_splits(const Step& step, double memory_share);
+  // `most` leaves out the last of them, and the search for them.
+  std::vector<std::vector<int>> balanced_splits(const Step& step, double memory_share, std::size_t most);
 
   struct Parts;  // the caches: estimate_parts.h
 
