@@ -134,6 +134,14 @@ std::vector<int> StepEstimator::Parts::most_layers(const Step& step, const Sched
   return most;
 }
 
+StepEstimator::Parts::FastestSplit& StepEstimator::Parts::fastest_split(const Step& step, const ScheduleUse& use) {
+  const std::tuple key{shape_key(step, 0), &wiring(step.layout), &use};
+  if (fastest && fastest->key == key) return *fastest;
+  SplitLoads loads{block_seconds(*this, step, use.placement), whose_loads(use.placement), {}};
+  std::vector<int> layers = slipway::schedules::balanced_layers(loads).value();
+  return fastest.emplace(FastestSplit{key, std::move(loads), std::move(layers)});
+}
+
 std::vector<std::vector<int>> StepEstimator::balanced_splits(const Step& step, double memory_share, std::size_t most) {
   const bool unequal = has_several_machines(parts_->cluster) && differ(parts_->cluster, parts_->groups_of(step.layout));
   if (!unequal && (step.layout.split != SplitKind::balanced || step.layout.chunks == 1)) return {};
@@ -148,8 +156,9 @@ std::vector<std::vector<int>> StepEstimator::balanced_splits(const Step& step, d
     return sound->balanced_splits(step, memory_share, most);
   }
   const ScheduleUse& use = parts_->use_of(step, micro_batches_of(step));
-  SplitLoads loads{block_seconds(*parts_, step, use.placement), whose_loads(use.placement), {}};
-  std::vector<std::vector<int>> splits{slipway::schedules::balanced_layers(loads).value()};
+  Parts::FastestSplit& fastest = parts_->fastest_split(step, use);
+  SplitLoads& loads = fastest.loads;
+  std::vector<std::vector<int>> splits{fastest.layers};
   if (use.placement.copies > 1) return splits;
   constexpr double shares[] = {1, 0.9, 0.8, 0.7};  // of memory_share: the bound leaves out a part of what is needed
   for (const double share : shares) {

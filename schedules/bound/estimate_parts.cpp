@@ -120,9 +120,14 @@ const Wiring& StepEstimator::Parts::wiring(const Layout& l) {
 }
 
 const std::vector<std::vector<RunCount>>& StepEstimator::Parts::split_of(const Layout& layout) {
+  const auto is_last = [&] {
+    return last_split->first ==
+           std::tuple<int, SplitKind, const std::vector<int>&>(stage_count(layout), layout.split, layout.split_list);
+  };
+  if (last_split != splits.end() && is_last()) return last_split->second;
   const SplitKey key = split_key(layout);
-  const auto found = splits.find(key);
-  if (found != splits.end()) return found->second;
+  last_split = splits.find(key);
+  if (last_split != splits.end()) return last_split->second;
   std::vector<std::vector<RunCount>> counts;
   for (const BlockRange& range : split_blocks(base.model, layout)) {
     auto& stage = counts.emplace_back();
@@ -132,7 +137,8 @@ const std::vector<std::vector<RunCount>>& StepEstimator::Parts::split_of(const L
       if (count > 0) stage.push_back({run, count});
     }
   }
-  return splits.emplace(key, std::move(counts)).first->second;
+  last_split = splits.emplace(key, std::move(counts)).first;
+  return last_split->second;
 }
 
 bool StepEstimator::Parts::fills_all_stages(const Layout& layout) {

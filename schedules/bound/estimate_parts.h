@@ -11,6 +11,7 @@
 #include <map>
 
 #include "models/model/parameters.h"
+#include "schedules/bound/balanced_split.h"
 #include "schedules/bound/estimate.h"
 
 namespace slipway::schedules {
@@ -101,11 +102,20 @@ struct StepEstimator::Parts {
   using SplitKey = std::tuple<int, SplitKind, std::vector<int>>;        // stages, and how
   static SplitKey split_key(const Layout& layout) { return {stage_count(layout), layout.split, layout.split_list}; }
   std::map<SplitKey, std::vector<std::vector<RunCount>>> splits;
+  decltype(splits)::iterator last_split = splits.end();  // an estimate asks for its own again and again
   std::map<std::tuple<const Schedule*, int, int, int, bool>, ScheduleUse> uses;
   std::map<std::tuple<int, int, int, bool>, std::vector<BlockElements>>
       run_elements;  // per tensor and expert degrees, table shared: of one block of each run
   std::tuple<ShapeKey, int, int, SplitKey, bool, bool> costs_key{};
   std::optional<StageCosts> costs;
+
+  // The last step's fastest split: levels of ZeRO, which a search tries one after the other, share it.
+  struct FastestSplit {
+    std::tuple<ShapeKey, const Wiring*, const ScheduleUse*> key;
+    SplitLoads loads;
+    std::vector<int> layers;
+  };
+  std::optional<FastestSplit> fastest;
 
   const std::vector<BlockPrice>& prices_of(const Step& step, int machine_group);
   const Wiring& wiring(const Layout& layout);
@@ -118,7 +128,9 @@ struct StepEstimator::Parts {
   const StageCosts& costs_of(const Step& step);
   // Seconds of the sum of the gradient norm over all ranks.
   double norm_sum_seconds(int ranks);
-  // balanced_split.cpp: the most layers that a pipeline rank can hold in this share of its memory.
+  // balanced_split.cpp: the layers per stage that make the slowest rank as fast as possible, whatever it can hold.
+  FastestSplit& fastest_split(const Step& step, const ScheduleUse& use);
+  // The most layers that a pipeline rank can hold in this share of its memory.
   std::vector<int> most_layers(const Step& step, const ScheduleUse& use, double memory_share);
 };
 
