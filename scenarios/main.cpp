@@ -22,8 +22,10 @@ namespace {
 // of the whole time on 1,024 ranks.
 void keep_freed_memory() {
 #ifdef __GLIBC__
+  constexpr int lent_at_once = 64 << 20;  // bytes by which the heap grows
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  mallopt(M_TOP_PAD, lent_at_once);
 #endif
 }
 

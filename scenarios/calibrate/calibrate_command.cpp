@@ -295,7 +295,7 @@ std::vector<FittedKernel> joined(std::vector<FittedKernel> kernels, const std::v
 // A GPU's micro-benchmarks give the constants of its kernels, and tasks of a run move them further.
 Fitted fitted(const std::optional<Scenario>& scenario, const Machine& start, const Evidence& evidence,
               std::ostream& err) {
-  const Ticking ticking(err, "fitting");
+  const ProgressLine progress(err, "fitting");
   Fitted result;
   result.kernels = measured_kernels(evidence.measurements, start, evidence.profiler_traces > 0);
   Machine measured = start;

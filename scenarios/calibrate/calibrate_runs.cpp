@@ -189,7 +189,7 @@ void calibrate_runs(const CalibrateRuns& asked, std::ostream& out, std::ostream&
   if (rows.size() == 1)
     err << "note: one run moves only what its trainer and cluster have in common; two and more tell constants apart\n";
   {
-    const Ticking ticking(err, "fitting");
+    const ProgressLine progress(err, "fitting");
     fitted = runs.add(runs.all(), known, asked.noise);
     before = score_of(runs, known), after = score_of(runs, fitted);
   }

@@ -39,7 +39,7 @@ std::string machine_names() {
 std::vector<KinetoTrace> profiler_traces(const std::vector<std::string>& paths, std::ostream& err) {
   std::vector<KinetoTrace> traces;
   for (const std::string& path : paths) {
-    ProgressLine progress(err, "reading " + path, is_terminal(err));
+    ProgressLine progress(err, "reading " + path);
     traces.push_back(read_kineto(path, [&](double share) { progress.report(share); }));
     if (traces.back().device != traces.front().device)
       throw UsageError(fmt::format("{} is of {}, but {} of {}; give traces of one kind of GPU", path,

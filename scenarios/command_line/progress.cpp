@@ -1,11 +1,12 @@
 #include "scenarios/command_line/progress.h"
 
-#include <malloc.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <iostream>
@@ -54,8 +55,6 @@ ExitOnInterrupt::~ExitOnInterrupt() {
   ::sigaction(SIGTERM, &old_term_, nullptr);
 }
 
-bool is_terminal(const std::ostream& err) { return &err == &std::cerr && ::isatty(STDERR_FILENO); }
-
 namespace {
 
 // Calls `tick` every `pause` until the thread is asked to stop.
@@ -70,34 +69,43 @@ std::jthread ticker(std::chrono::duration<double> pause, std::function<void()> t
 
 std::string rate_text(double rate) { return rate < 100 ? fmt::format("{:.2g}", rate) : readable_count(rate); }
 
-double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
-  return std::chrono::duration<double>(to - from).count();
-}
-
 }  // namespace
 
-ProgressLine::ProgressLine(std::ostream& err, std::string what, bool terminal, double quiet_s)
-    : err_(err), what_(std::move(what)), terminal_(terminal), quiet_s_(quiet_s) {
+Pace pace_of(const std::ostream& err) {
+  Pace pace;
+  pace.terminal = &err == &std::cerr && ::isatty(STDERR_FILENO) != 0;
+  winsize size = {};
+  if (pace.terminal && ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0) pace.columns = size.ws_col;
+  return pace;
+}
+
+ProgressLine::ProgressLine(std::ostream& err, std::string what, Pace pace)
+    : err_(err), what_(std::move(what)), pace_(std::move(pace)) {
   constexpr double shortest_s = 0.01;
-  began_ = reported_ = std::chrono::steady_clock::now();
-  thread_ = ticker(std::chrono::duration<double>(std::max(quiet_s, shortest_s)), [this] {
+  began_s_ = shown_s_ = now_s();
+  if (pace_.clock) return;
+  thread_ = ticker(std::chrono::duration<double>(std::max(pace_.quiet_s, shortest_s)), [this] {
     const std::scoped_lock lock(mutex_);
-    if (seconds_between(reported_, std::chrono::steady_clock::now()) >= quiet_s_) show();
+    if (now_s() - shown_s_ >= pace_.quiet_s) show();
   });
 }
 
 ProgressLine::~ProgressLine() {
-  thread_.request_stop();
-  thread_.join();
-  if (shown_ && terminal_) err_ << '\n';
+  thread_ = {};  // stops and joins
+  if (shown_ && pace_.terminal) err_ << '\n';
+}
+
+double ProgressLine::now_s() const {
+  if (pace_.clock) return pace_.clock();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 void ProgressLine::report(double done_share, const std::string& detail) {
   const std::scoped_lock lock(mutex_);
   share_ = done_share;
   detail_ = detail;
-  const auto now = std::chrono::steady_clock::now();
-  if (seconds_between(began_, now) < quiet_s_ || (!terminal_ && seconds_between(reported_, now) < quiet_s_)) return;
+  const double now = now_s();
+  if (now - began_s_ < pace_.quiet_s || (!pace_.terminal && now - shown_s_ < pace_.quiet_s)) return;
   show();
 }
 
@@ -107,45 +115,19 @@ void ProgressLine::counts(double all, std::string units) {
 }
 
 void ProgressLine::show() {
-  reported_ = std::chrono::steady_clock::now();
+  shown_s_ = now_s();
   shown_ = true;
-  const double past_s = seconds_between(began_, reported_);
+  const double past_s = shown_s_ - began_s_;
   std::string line = what_ + ": ";
   if (share_) line += fmt::format("{}{:.0f} % after ", detail_.empty() ? "" : detail_ + ", ", 100 * *share_);
   line += fmt::format("{:.0f} s", past_s);
   if (all_ > 0 && share_ > 0 && past_s > 0)
     line += fmt::format(", {} {}/s", rate_text(all_ * *share_ / past_s), units_);
   if (share_ >= 0.01 && share_ < 1) line += fmt::format(", about {:.0f} s left", past_s * (1 / *share_ - 1));
-  const std::string rest(terminal_ && line.size() < width_ ? width_ - line.size() : 0, ' ');
+  if (pace_.columns > 1) line = line.substr(0, static_cast<std::size_t>(pace_.columns) - 1);
+  const std::string rest(pace_.terminal && line.size() < width_ ? width_ - line.size() : 0, ' ');
   width_ = line.size();
-  err_ << (terminal_ ? "\r" + line + rest : line + "\n") << std::flush;
-}
-
-Ticking::Ticking(std::ostream& err, std::string what, std::chrono::milliseconds pause)
-    : thread_(ticker(pause, [&err, what = std::move(what), began = std::chrono::steady_clock::now()] {
-        err << fmt::format("{}: {:.0f} s\n", what, seconds_between(began, std::chrono::steady_clock::now()))
-            << std::flush;
-      })) {}
-
-PreparedStep prepared_showing(Scenario scenario, std::ostream& err, const PrepareOptions& options,
-                              std::chrono::milliseconds pause) {
-  const Ticking ticking(err, "preparing " + scenario.name, pause);
-  return prepared_step(std::move(scenario), options);
-}
-
-void keep_freed_memory() {
-#ifdef M_MMAP_MAX
-  constexpr int lent_at_once = 64 << 20;  // bytes
-  mallopt(M_MMAP_MAX, 0);                 // no block returns to the system by itself
-  mallopt(M_TRIM_THRESHOLD, -1);          // nor does the end of the heap
-  mallopt(M_TOP_PAD, lent_at_once);
-#endif
-}
-
-void give_back_freed_memory() {
-#ifdef M_MMAP_MAX
-  malloc_trim(0);
-#endif
+  err_ << (pace_.terminal ? "\r" + line + rest : line + "\n") << std::flush;
 }
 
 }  // namespace slipway::scenarios

@@ -85,7 +85,7 @@ void compare_with_profiler(const CommandOptions& options, std::ostream& out, std
                      "this order");
   std::optional<KinetoTrace> measured;
   {
-    ProgressLine progress(err, "reading " + path, is_terminal(err));
+    ProgressLine progress(err, "reading " + path);
     measured = read_kineto(path, [&](double share) { progress.report(share); });
   }
   if (measured->has_rank && measured->world != predicted.ranks)

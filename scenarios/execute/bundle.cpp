@@ -55,7 +55,7 @@ std::vector<PreparedStep> larger_steps(const PreparedStep& prepared,
 }
 
 std::vector<PreparedStep> larger_steps(const PreparedStep& prepared, std::ostream& err) {
-  ProgressLine progress(err, "lowering " + prepared.scenario.name, is_terminal(err));
+  ProgressLine progress(err, "lowering " + prepared.scenario.name);
   return larger_steps(prepared, [&](double share, std::int64_t batch) {
     progress.report(share, "batch " + readable_count(static_cast<double>(batch)));
   });

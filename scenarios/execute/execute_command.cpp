@@ -15,6 +15,7 @@
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/outputs.h"
 #include "scenarios/command_line/progress.h"
+#include "scenarios/command_line/step_progress.h"
 #include "scenarios/execute/bundle.h"
 #include "scenarios/execute/execute_request.h"
 #include "scenarios/execute/execution.h"
@@ -87,7 +88,7 @@ int report_failure(const ExecuteRequest& request, const LaunchResult& result, co
 
 void wait_for_the_others(const ExecuteRequest& request, int ranks) {
   constexpr double others_end_s = 60;
-  const Ticking ticking(request.err, "waiting for the other ranks to end");
+  const ProgressLine progress(request.err, "waiting for the other ranks to end");
   wait_for_done(request.folder, ranks, others_end_s);
 }
 
@@ -159,8 +160,11 @@ int join_and_merge(const ExecuteRequest& request, const std::string& program, co
 
 // Simulates the same tasks before any rank starts.
 Trace prediction_of(const PreparedStep& prepared, std::ostream& err) {
-  const Ticking ticking(err, "simulating");
-  const Timeline timeline = simulate(prepared.graph, prepared.scenario.cluster, prepared.durations, {}).timeline;
+  SimulationOptions how;
+  const Timeline timeline =
+      simulate_showing("simulating", err, prepared, prepared.scenario.cluster, prepared.durations, how, {how.steps})
+          .front()
+          .timeline;
   Trace trace = trace_of(prepared.graph, timeline, "simgrid");
   trace.peak_bytes = rank_peaks(prepared, timeline);
   return trace;

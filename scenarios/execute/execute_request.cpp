@@ -99,13 +99,13 @@ CommandOptions execute_options() {
 namespace {
 
 MergedRun merged_with_progress(const ExecuteRequest& request) {
-  const Ticking ticking(request.err, "merging the ranks' records");
+  const ProgressLine progress(request.err, "merging the ranks' records");
   return merged_run(request.folder, rank_count(request.prepared.graph.step.layout),
                     request.prepared.scenario.run.steps - request.from.done);
 }
 
 void write_trace(const ExecuteRequest& request, const Trace& trace) {
-  const Ticking ticking(request.err, "writing " + request.trace_path);
+  const ProgressLine progress(request.err, "writing " + request.trace_path);
   OutputFile file(request.trace_path);
   try {
     write_chrome_trace(file.stream(), trace);
@@ -139,7 +139,7 @@ std::optional<Confirmed> confirmed(const ExecuteRequest& request, const Executio
 
 void write_page(const ExecuteRequest& request, const Execution& run, const std::optional<Confirmed>& confirmed) {
   if (!request.report_path) return;
-  const Ticking ticking(request.err, "writing " + *request.report_path);
+  const ProgressLine progress(request.err, "writing " + *request.report_path);
   write_report(*request.report_path, report_of(request.prepared, run, confirmed ? &confirmed->predicted : nullptr,
                                                confirmed ? &confirmed->comparison : nullptr));
 }

@@ -57,7 +57,7 @@ std::optional<std::string> complete_checkpoint(const CommandOptions& options, co
 void write_run_weights(const RunWeights& weights, const Scenario& scenario, const std::string& checkpoint,
                        std::ostream& err) {
   if (weights.to.empty()) return;
-  const Ticking ticking(err, "writing " + weights.to);
+  const ProgressLine progress(err, "writing " + weights.to);
   try {
     write_weights(weights.to, scenario.step.model, scenario.step.dtype, CheckpointReader(checkpoint), weights.from);
   } catch (const std::exception& error) {

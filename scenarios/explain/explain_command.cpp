@@ -73,7 +73,6 @@ Scenario scenario_from(const CommandOptions& options, const std::optional<Trace>
 int explain_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = declared_options();
   if (!options.parse(args, out)) return status_done;
-  keep_freed_memory();
   const int most_levers = options.integer("top", 10, 1);
   ExplainOptions how;
   std::optional<Trace> trace;
@@ -88,7 +87,7 @@ int explain_command(const std::vector<std::string>& args, std::ostream& out, std
   const CatchInterrupts guard;
   how.levers.interrupted = CatchInterrupts::asked;
   how.levers.simulated = std::max(how.levers.simulated, most_levers);
-  std::optional<ProgressLine> progress(std::in_place, err, "explaining " + scenario.name, is_terminal(err));
+  std::optional<ProgressLine> progress(std::in_place, err, "explaining " + scenario.name);
   how.progress = [&](const std::string& doing, double share) { progress->report(share, doing); };
   const Explanation explanation = explanation_of(scenario, how);
   progress.reset();

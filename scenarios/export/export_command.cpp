@@ -9,6 +9,7 @@
 #include "scenarios/command_line/options.h"
 #include "scenarios/command_line/outputs.h"
 #include "scenarios/command_line/progress.h"
+#include "scenarios/command_line/step_progress.h"
 #include "scenarios/export/execution_nodes.h"
 #include "scenarios/files/files.h"
 #include "scenarios/step/prepared_step.h"
@@ -75,7 +76,7 @@ int export_command(const std::vector<std::string>& args, std::ostream& out, std:
   const Rows tasks = tasks_of_ranks(prepared.graph);
   const auto ranks = static_cast<std::int32_t>(tasks.size());
   {
-    ProgressLine progress(err, "writing " + *folder, is_terminal(err));
+    ProgressLine progress(err, "writing " + *folder);
     for (std::int32_t rank = 0; rank < ranks; ++rank) {
       write_rank(fmt::format("{}.{}.et", prefix, rank), prepared, rank, tasks[rank]);
       progress.report(static_cast<double>(rank + 1) / ranks);

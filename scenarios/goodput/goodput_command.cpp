@@ -5,6 +5,7 @@
 #include "scenarios/command_line/options.h"
 #include "scenarios/command_line/outputs.h"
 #include "scenarios/command_line/progress.h"
+#include "scenarios/command_line/step_progress.h"
 #include "scenarios/goodput/goodput_page.h"
 #include "scenarios/step/simulated_step.h"
 
@@ -37,10 +38,9 @@ CommandOptions declared_options() {
 }
 
 double simulated_step_s(const Scenario& scenario, std::ostream& err) {
-  const Ticking ticking(err, "simulating " + scenario.name);
   StepOptions options;
   options.makespan = false;
-  const SimulatedStep step = simulated_step(scenario, options);
+  const SimulatedStep step = simulated_showing(scenario, options, err);
   return step_time_of(step.prepared.graph, step.simulation.timeline, periodic_of(step));
 }
 
@@ -58,8 +58,10 @@ int goodput_command(const std::vector<std::string>& args, std::ostream& out, std
   // Reports missing keys before anything is simulated.
   check_histories(training_of(scenario, 1), days, histories);
   const double step_s = simulated_step_s(scenario, err);
-  const Ticking ticking(err, "simulating failures");
-  const GoodputAnswer answer = goodput_of(scenario, step_s, days, histories);
+  const GoodputAnswer answer = [&] {
+    ProgressLine progress(err, "simulating failures");
+    return goodput_of(scenario, step_s, days, histories, [&](double share) { progress.report(share); });
+  }();
   if (const auto path = options.text("report")) write_report(*path, report_of(scenario, answer));
   out << (options.has("json") ? goodput_json(scenario, answer) : goodput_text(scenario, answer));
   return status_done;

@@ -30,7 +30,9 @@ bool has_interval(const Scenario& scenario) {
   return scenario.faults.checkpoint_interval > 0 || scenario.run.checkpoint_steps > 0;
 }
 
-MeanGoodput mean_of(const FaultyTraining& training, double horizon_s, int histories, std::uint64_t seed) {
+// `each` is called after each history.
+MeanGoodput mean_of(const FaultyTraining& training, double horizon_s, int histories, std::uint64_t seed,
+                    const std::function<void()>& each) {
   MeanGoodput mean;
   mean.histories = training.node_mtbf_s > 0 ? histories : 1;
   std::vector<double> shares, failures;
@@ -40,6 +42,7 @@ MeanGoodput mean_of(const FaultyTraining& training, double horizon_s, int histor
     mean.checkpoint += one.checkpoint_s / one.elapsed_s, mean.lost += one.lost_s / one.elapsed_s;
     mean.restart += one.restart_s / one.elapsed_s, mean.waiting += one.waiting_s / one.elapsed_s;
     mean.failures += static_cast<double>(one.failures), failures.push_back(static_cast<double>(one.failures));
+    each();
   }
   const double n = mean.histories;
   for (double* sum : {&mean.share, &mean.checkpoint, &mean.lost, &mean.restart, &mean.waiting, &mean.failures})
@@ -50,9 +53,9 @@ MeanGoodput mean_of(const FaultyTraining& training, double horizon_s, int histor
 }
 
 IntervalRow row_of(FaultyTraining training, std::int64_t steps, const GoodputAnswer& answer, int histories,
-                   std::uint64_t seed) {
+                   std::uint64_t seed, const std::function<void()>& each) {
   training.steps_per_checkpoint = steps;
-  return {steps, training.interval_s(), mean_of(training, answer.horizon_s, histories, seed),
+  return {steps, training.interval_s(), mean_of(training, answer.horizon_s, histories, seed, each),
           training.node_mtbf_s > 0 ? std::optional(daly_share(training)) : std::nullopt};
 }
 
@@ -188,7 +191,8 @@ void check_histories(const FaultyTraining& training, double days, int histories)
       failures, days, histories, intervals));
 }
 
-GoodputAnswer goodput_of(const Scenario& scenario, double step_s, double days, int histories) {
+GoodputAnswer goodput_of(const Scenario& scenario, double step_s, double days, int histories,
+                         const std::function<void(double)>& progress) {
   GoodputAnswer answer;
   answer.training = training_of(scenario, step_s);
   answer.horizon_s = days * day_s;
@@ -200,8 +204,12 @@ GoodputAnswer goodput_of(const Scenario& scenario, double step_s, double days, i
     answer.young_interval_s = young_interval_s(answer.training.mtbf_s(), answer.training.checkpoint_s);
   }
   const std::int64_t own = answer.training.steps_per_checkpoint;
-  for (const std::int64_t steps : intervals_around(own)) {
-    answer.around.push_back(row_of(answer.training, steps, answer, histories, scenario.run.seed));
+  const std::set<std::int64_t> intervals = intervals_around(own);
+  const int all = static_cast<int>(intervals.size()) * (answer.training.node_mtbf_s > 0 ? histories : 1);
+  int done = 0;
+  const auto each = [&] { progress(++done / static_cast<double>(all)); };
+  for (const std::int64_t steps : intervals) {
+    answer.around.push_back(row_of(answer.training, steps, answer, histories, scenario.run.seed, each));
     if (steps == own) answer.own = answer.around.back();
   }
   return answer;

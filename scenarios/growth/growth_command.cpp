@@ -117,7 +117,7 @@ int fit(const CommandOptions& options, std::ostream& out, std::ostream& err) {
   if (std::filesystem::is_directory(*options.text("fit"))) return fit_run_of(options, request, out);
   if (options.has("unseen")) throw UsageError("--unseen goes with --fit RUN, the folder of an executed run");
   CurvesFile curves = read_curves(*options.text("fit"));
-  const Ticking ticking(err, "fitting " + curves.path);
+  const ProgressLine progress(err, "fitting " + curves.path);
   const FitAnswer answer = fitted_curves(std::move(curves), request);
   if (const auto path = options.text("report")) write_report(*path, report_of(answer));
   out << (options.has("json") ? fit_description().text(answer) : fit_text(answer));
@@ -144,7 +144,7 @@ int growth_command(const std::vector<std::string>& args, std::ostream& out, std:
   const Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
   check_growth_is_asked(scenario);
   check_report(options, inputs_of(scenario));
-  ProgressLine progress(err, "simulating " + scenario.name, is_terminal(err));
+  ProgressLine progress(err, "simulating " + scenario.name);
   const GrowthAnswer answer =
       growth_of(scenario, rungs, [&](double share, const std::string& detail) { progress.report(share, detail); });
   if (const auto path = options.text("report")) write_report(*path, report_of(scenario, answer));

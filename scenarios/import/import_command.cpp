@@ -10,7 +10,7 @@
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/options.h"
 #include "scenarios/command_line/outputs.h"
-#include "scenarios/command_line/progress.h"
+#include "scenarios/command_line/step_progress.h"
 #include "scenarios/files/files.h"
 #include "scenarios/import/import.h"
 #include "scenarios/simulate/prediction.h"
@@ -137,8 +137,7 @@ Throughput throughput_of(const Answer& answer, std::ostream& err) {
   const LoadResult loaded = load_scenario_text(answer.imported.yaml, answer.file);
   Scenario scenario = loaded.scenario;
   set_prices(scenario);
-  const Ticking ticking(err, "simulating " + scenario.name);
-  const SimulatedStep step = simulated_step(scenario, {});
+  const SimulatedStep step = simulated_showing(scenario, {}, err);
   const Prediction prediction = prediction_of(step);
   Throughput throughput{prediction.step.step_time_s, megatron_tflops(scenario, prediction.step.step_time_s),
                         std::nullopt, ""};

@@ -55,7 +55,7 @@ int kernels_command(const std::vector<std::string>& args, std::ostream& out, std
                          " and " + kernel.measured.gpu + "; give files with the rows of one");
   }
   {
-    const Ticking ticking(err, "fitting");
+    const ProgressLine progress(err, "fitting");
     std::size_t shapes = 0;
     for (const FittedKernel& kernel : kernels) shapes += kernel.measured.table.rows.size();
     constexpr std::size_t rounds = 100;  // in which a fit prices each shape, about

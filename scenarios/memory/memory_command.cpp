@@ -4,6 +4,7 @@
 #include "scenarios/command_line/options.h"
 #include "scenarios/command_line/outputs.h"
 #include "scenarios/command_line/progress.h"
+#include "scenarios/command_line/step_progress.h"
 #include "scenarios/memory/memory_page.h"
 
 namespace slipway::scenarios {
@@ -31,26 +32,16 @@ CommandOptions declared_options() {
   return options;
 }
 
-// Simulates one step, without repetitions. Prints progress on `err` when it takes long.
-// `whole`: with every micro-batch.
+// Simulates one step, without repetitions. `whole`: with every micro-batch.
 SimulatedStep simulated(const Scenario& scenario, bool whole, std::ostream& err) {
   StepOptions once;
   once.steps = 1;
   once.periodic = !whole;
-  return simulated_step(
-      scenario, once,
-      {[&](const Scenario& of, const PrepareOptions& how) {
-         const Ticking ticking(err, "laying out the tasks of " + of.name);
-         return prepared_step(of, how);
-       },
-       [&](const PreparedStep& prepared, const SimulationOptions& how, const std::vector<int>& steps) {
-         const Ticking ticking(err, "simulating " + prepared.scenario.name);
-         return simulate_each(prepared.graph, prepared.scenario.cluster, prepared.durations, how, steps);
-       }});
+  return simulated_showing(scenario, once, err);
 }
 
 MemoryReport judged(const SimulatedStep& step, std::ostream& err) {
-  const Ticking ticking(err, "counting the memory of " + step.prepared.scenario.name);
+  const ProgressLine progress(err, "counting the memory of " + step.prepared.scenario.name);
   return memory_report(step.prepared, step.simulation.timeline, periodic_of(step));
 }
 
@@ -66,7 +57,7 @@ int memory_command(const std::vector<std::string>& args, std::ostream& out, std:
   const PreparedStep& prepared = step.prepared;
   MemoryReport report = judged(step, err);
   if (!report.verdict.fits || options.has("changes")) {
-    ProgressLine progress(err, "pricing changes of " + prepared.scenario.name, is_terminal(err));
+    ProgressLine progress(err, "pricing changes of " + prepared.scenario.name);
     report.search = search_changes(prepared.scenario, overrides, [&](double share) { progress.report(share); });
   }
   if (const auto path = options.text("report")) write_report(*path, report_of(step, report));

@@ -86,7 +86,10 @@ Report report_of(const SimulatedStep& step, const MemoryReport& memory) {
     report.sections.push_back(parts_bar(memory.stages[i], colour_of));
   report.sections.push_back(ReportTable{"By pipeline rank", "", stage_table(memory)});
   if (memory.search)
-    report.sections.push_back(ReportTable{"Changes that save memory", "Step times replayed.", change_table(memory)});
+    report.sections.push_back(ReportTable{"Changes that save memory",
+                                          "Step times replayed. Now " + readable_seconds(memory.step_time_s) + "; " +
+                                              interval_note(memory.interval) + ".",
+                                          change_table(memory)});
   report.sections.push_back(timeline_section(std::move(view)));
   return report;
 }

@@ -35,6 +35,7 @@ MemoryReport memory_report(const PreparedStep& prepared, const Timeline& timelin
   report.verdict = verdict_of(prepared.scenario, needs);
   report.step_time_s = prepared.periodic ? replayed_step_s(prepared.scenario)
                                          : step_time_of(prepared.graph, replay(prepared.graph, prepared.durations, 3));
+  report.interval = interval_of(prepared.scenario, report.step_time_s);
   return report;
 }
 
@@ -171,6 +172,7 @@ const Description<Answer>& description() {
           .key("step_time_s", "s",
                "of the scenario, replayed without contention (not simulate's); changes are compared with it",
                of(report_in, &MemoryReport::step_time_s))
+          .include(interval_keys(), [](const Answer& a) { return a.report.interval; })
           .list("stages", "one object per pipeline rank", of(report_in, &MemoryReport::stages), stage_keys())
           .key("closed_form_bytes", "bytes",
                "the first pipeline rank in closed form (Fujii et al. 2024); null without one",
@@ -246,10 +248,10 @@ std::string refused_rows(const ChangeSearch& search) {
 std::string changes_text(const MemoryReport& report, const Basis& basis) {
   const std::vector<TriedChange>& tried = report.search->tried;
   std::string text =
-      fmt::format("\nChanges that save memory ({}; step times replayed, now {}):\n",
+      fmt::format("\nChanges that save memory ({}; step times replayed, now {}{}):\n",
                   report.search->changes_together > 1 ? counted(report.search->changes_together, "change") + " together"
                                                       : "one at a time",
-                  readable_seconds(report.step_time_s));
+                  readable_seconds(report.step_time_s), report.interval ? ", " + interval_note(report.interval) : "");
   text += aligned_table(change_table(report), "  ") + refused_rows(*report.search) + "\n" +
           basis_text(without_memory(basis));
   if (tried.empty() || !tried.front().verdict.fits || !tried.front().refused.empty())

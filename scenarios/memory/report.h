@@ -14,6 +14,7 @@
 #include "models/memory/closed_form.h"
 #include "scenarios/memory/changes.h"
 #include "scenarios/simulate/prediction.h"
+#include "scenarios/step/step_interval.h"
 
 namespace slipway::scenarios {
 
@@ -34,8 +35,9 @@ struct MemoryReport {
   std::optional<MemoryTerms> closed_form;  // of the first pipeline rank (Fujii et al. 2024)
   std::string no_closed_form;              // why there is none
   Verdict verdict;
-  double step_time_s = 0;              // replayed, as changes are priced
-  std::optional<ChangeSearch> search;  // only after a search
+  double step_time_s = 0;                // replayed, as changes are priced
+  std::optional<StepInterval> interval;  // of the step time
+  std::optional<ChangeSearch> search;    // only after a search
 };
 
 // `timeline`: simulated or replayed; for a step with periodic micro-batches also its `periodic` timeline.

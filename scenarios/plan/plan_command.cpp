@@ -91,7 +91,7 @@ void check_kept(const std::vector<std::string>& kept) {
 
 // With the winner's timeline, which the search does not keep.
 void write_page(const std::string& path, const PlanAnswer& answer, std::ostream& err) {
-  const Ticking ticking(err, "writing " + path);
+  const ProgressLine progress(err, "writing " + path);
   std::optional<SimulatedStep> winner;
   if (!answer.result.best.empty()) {
     StepOptions whole;
@@ -171,7 +171,7 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   }
 
   const CatchInterrupts guard;
-  std::optional<ProgressLine> progress(std::in_place, err, "planning " + scenario.name, is_terminal(err));
+  std::optional<ProgressLine> progress(std::in_place, err, "planning " + scenario.name);
   search.progress = [&](const SearchProgress& now) {
     const std::string counts =
         now.done + now.left > 0 ? fmt::format(", {} done, at most {} left", now.done, now.left) : "";

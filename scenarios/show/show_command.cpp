@@ -5,7 +5,7 @@
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/options.h"
 #include "scenarios/command_line/outputs.h"
-#include "scenarios/command_line/progress.h"
+#include "scenarios/command_line/step_progress.h"
 #include "scenarios/files/files.h"
 #include "scenarios/step/prepared_step.h"
 #include "schedules/catalogue/schedule_csv.h"

@@ -10,6 +10,7 @@
 #include "scenarios/command_line/options.h"
 #include "scenarios/command_line/outputs.h"
 #include "scenarios/command_line/progress.h"
+#include "scenarios/command_line/step_progress.h"
 #include "scenarios/files/chrome_trace.h"
 #include "scenarios/files/files.h"
 #include "scenarios/simulate/beside.h"
@@ -71,30 +72,6 @@ void write_trace(const std::string& path, const PreparedStep& prepared, const Si
   file.commit();
 }
 
-// simulate_each with a progress line on `err` when it takes long. Ctrl-C ends it.
-std::vector<Simulation> simulate_showing(const std::string& what, std::ostream& err, const PreparedStep& prepared,
-                                         const Cluster& cluster, const Durations& durations, SimulationOptions how,
-                                         const std::vector<int>& steps) {
-  ProgressLine progress(err, what, is_terminal(err));
-  progress.counts(static_cast<double>(prepared.graph.tasks.size()) * std::accumulate(steps.begin(), steps.end(), 0.0),
-                  "tasks");
-  how.progress = [&](double share) { progress.report(share); };
-  how.interrupted = CatchInterrupts::asked;
-  const CatchInterrupts guard;
-  give_back_freed_memory();
-  return simulate_each(prepared.graph, cluster, durations, how, steps);
-}
-
-SimulatedStep simulated(const Scenario& scenario, const StepOptions& options, std::ostream& err) {
-  return simulated_step(
-      scenario, options,
-      {[&](const Scenario& of, const PrepareOptions& how) { return prepared_showing(of, err, how); },
-       [&](const PreparedStep& prepared, const SimulationOptions& how, const std::vector<int>& steps) {
-         return simulate_showing("simulating " + scenario.name, err, prepared, prepared.scenario.cluster,
-                                 prepared.durations, how, steps);
-       }});
-}
-
 // Unset where all GPUs and ports are sound, and with bubble work, which was placed for the slow ones.
 std::optional<DegradationCost> cost_of_degradation(const SimulatedStep& step, double step_s, const StepOptions& options,
                                                    std::ostream& err) {
@@ -103,6 +80,8 @@ std::optional<DegradationCost> cost_of_degradation(const SimulatedStep& step, do
   SimulationOptions how;
   how.chains = options.chains;
   const Cluster sound = healthy(prepared.scenario.cluster);
+  how.interrupted = CatchInterrupts::asked;
+  const CatchInterrupts guard;
   const std::vector<Simulation> without = simulate_showing("simulating the healthy cluster", err, prepared, sound,
                                                            durations_of(prepared.graph, sound), how, {options.steps});
   return degradation_cost(prepared, step_s, step.simulation.timeline, without.front().timeline);
@@ -116,7 +95,7 @@ std::optional<SkewCost> cost_of_skew(const Scenario& scenario, double step_s, co
   balanced.step.routing.skew = 0;
   StepOptions how = options;
   how.makespan = false;
-  const SimulatedStep step = simulated(balanced, how, err);
+  const SimulatedStep step = simulated_showing(balanced, how, err, OnInterrupt::partial);
   const double balanced_s = step_time_of(step.prepared.graph, step.simulation.timeline, periodic_of(step));
   return SkewCost{mean_largest_load(scenario.step), step_s - balanced_s};
 }
@@ -138,7 +117,7 @@ std::string partial_text(const PartialSimulation& partial) {
 }
 
 Prediction predicted(const SimulatedStep& step, std::ostream& err) {
-  const Ticking ticking(err, "computing memory and shares");
+  const ProgressLine progress(err, "computing memory and shares");
   return prediction_of(step);
 }
 
@@ -154,18 +133,18 @@ StepOptions step_options(const CommandOptions& options) {
 
 int answer(const Scenario& scenario, const CommandOptions& options, std::ostream& out, std::ostream& err) {
   const StepOptions how = step_options(options);
-  const SimulatedStep step = simulated(scenario, how, err);
+  const SimulatedStep step = simulated_showing(scenario, how, err, OnInterrupt::partial);
   Prediction prediction = predicted(step, err);
   prediction.basis = basis_of(scenario);
   prediction.interval = step_interval(scenario, prediction.step.step_time_s, prediction.basis.outside.size());
   prediction.degradation = cost_of_degradation(step, prediction.step.step_time_s, how, err);
   prediction.skew = cost_of_skew(scenario, prediction.step.step_time_s, how, err);
   if (const auto path = options.text("trace")) {
-    const Ticking ticking(err, "writing " + *path);
+    const ProgressLine progress(err, "writing " + *path);
     write_trace(*path, step.prepared, step.simulation, prediction.interval);
   }
   if (const auto path = options.text("report")) {
-    const Ticking ticking(err, "writing " + *path);
+    const ProgressLine progress(err, "writing " + *path);
     write_report(*path, report_of(step, prediction));
   }
   if (options.has("json")) {
@@ -194,7 +173,7 @@ int answer_beside(const Scenario& scenario, const CommandOptions& options, std::
   std::optional<ProgressLine> shown;
   std::string showing;
   const auto progress = [&](const std::string& what, double share) {
-    if (what != showing) shown.emplace(err, showing = what, is_terminal(err));
+    if (what != showing) shown.emplace(err, showing = what);
     shown->report(share);
   };
   const Neighbours neighbours = beside(scenario, second, interleaving_of(options), progress);
@@ -208,7 +187,6 @@ int answer_beside(const Scenario& scenario, const CommandOptions& options, std::
 int simulate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = declared_options();
   if (!options.parse(args, out)) return status_done;
-  keep_freed_memory();
   const ExitOnInterrupt planning;
   const Scenario scenario = checked_scenario(options.arguments()[0], options.all("set"));
   if (options.has("beside")) return answer_beside(scenario, options, out, err);

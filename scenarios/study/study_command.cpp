@@ -155,7 +155,7 @@ struct StudyRun {
 
 StudyRun simulated(const std::vector<StudyPoint>& points, int jobs, std::ostream& err) {
   const CatchInterrupts guard;
-  ProgressLine progress(err, "studying", is_terminal(err));
+  ProgressLine progress(err, "studying");
   progress.counts(static_cast<double>(points.size()), "points");
   StudyRun run;
   run.rows = run_study(

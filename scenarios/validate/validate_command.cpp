@@ -105,12 +105,12 @@ void write_rows(const std::string& path, const std::vector<Validation>& validati
 
 int pooled(const CommandOptions& options, const std::vector<PublishedTable>& tables, std::ostream& out,
            std::ostream& err) {
-  std::unique_ptr<Ticking> ticking;
+  std::optional<ProgressLine> progress;
   const PooledValidation validation = pooled_validation(tables, [&](const std::string& what) {
-    ticking.reset();
-    ticking = std::make_unique<Ticking>(err, what);
+    progress.reset();
+    progress.emplace(err, what);
   });
-  ticking.reset();
+  progress.reset();
   if (validation.runs.empty()) throw UsageError("no run of these tables can be predicted; give tables with step times");
   if (const auto path = options.text("rows")) {
     OutputFile file(*path);
@@ -154,7 +154,7 @@ int validate_command(const std::vector<std::string>& args, std::ostream& out, st
   const bool refit = options.has("refit");
   std::vector<Validation> validations;
   {
-    ProgressLine progress(err, refit ? "fitting without the scored rows" : "pricing", is_terminal(err));
+    ProgressLine progress(err, refit ? "fitting without the scored rows" : "pricing");
     progress.counts(static_cast<double>(tables.size()), "tables");
     for (const PublishedTable& table : tables) {
       progress.report(static_cast<double>(validations.size()) / static_cast<double>(tables.size()), table.file);
@@ -163,7 +163,7 @@ int validate_command(const std::vector<std::string>& args, std::ostream& out, st
   }
   for (Validation& validation : validations) {
     if (engine == GraphEngine::replay) break;
-    ProgressLine progress(err, "pricing " + validation.table->file, is_terminal(err));
+    ProgressLine progress(err, "pricing " + validation.table->file);
     price_by_graph(validation, engine, [&](double share) { progress.report(share); });
   }
   if (const auto path = options.text("rows")) write_rows(*path, validations);

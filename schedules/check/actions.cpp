@@ -25,7 +25,7 @@ class Beyond {
   // False if the action has no such number.
   bool take(const Action& action, GridCell cell) {
     for (Kind& kind : kinds_) {
-      if (action.*kind.number < kind.count) continue;
+      if (action.*kind.number >= 0 && action.*kind.number < kind.count) continue;
       if (kind.cells.empty()) kind.first = text_of(action);
       kind.cells.push_back(cell);
       return true;
@@ -39,8 +39,8 @@ class Beyond {
       const std::string who =
           others == 0 ? " has"
                       : " and " + std::to_string(others) + (others == 1 ? " other action have" : " others have");
-      defects.push_back({kind.first + who + " a " + kind.name + " beyond the last, " + std::to_string(kind.count - 1) +
-                             "; " + kind.remedy,
+      defects.push_back({kind.first + who + " a " + kind.name + " that is not among 0 to " +
+                             std::to_string(kind.count - 1) + "; " + kind.remedy,
                          std::move(kind.cells),
                          {}});
     }

@@ -3,6 +3,7 @@
 
 #include "schedules/bundle/bundle.h"
 #include "schedules/lower/lowering.h"
+#include "schedules/rules/rules.h"
 #include "tests/fuzz/target.h"
 
 namespace slipway::test {
@@ -40,6 +41,7 @@ void try_input(std::string_view input) {
 }
 
 TaskGraph ordered(const Step& step) {
+  require_legal(step);
   TaskGraph graph = lower(step);
   set_global_order(graph, Durations(std::vector<double>(graph.tasks.size(), 1.0)));
   return graph;
@@ -81,6 +83,7 @@ Step with_experts() {
 
 Bundle growing() {
   Step step = small_step();
+  step.layout = {.data = 2};  // the norm test compares workers
   step.worker_norms = true;
   Bundle bundle = bundle_of(step);
   step.global_batch *= 2;

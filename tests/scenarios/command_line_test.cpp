@@ -13,6 +13,7 @@
 
 #include "scenarios/command_line/options.h"
 #include "scenarios/command_line/progress.h"
+#include "scenarios/command_line/step_progress.h"
 #include "scenarios/language/nearest.h"
 #include "tests/support/command_test.h"
 
@@ -211,62 +212,93 @@ TEST(EditDistance, IsLevenshteinsWithSwaps) {
   EXPECT_EQ(edit_distance("bacth", "batch"), 1);
 }
 
-TEST(Ticking, TellsThatTheWorkGoesOnUntilItEnds) {
-  std::ostringstream printed, quick;
-  {
-    const Ticking ticking(printed, "planning x", std::chrono::milliseconds(10));
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+// A line's texts by a clock that the test moves: seconds of a real one depend on the machine.
+class LineOfAClock {
+ public:
+  explicit LineOfAClock(bool terminal = false, int columns = 0)
+      : line_(err_, "planning x", {.terminal = terminal, .columns = columns, .clock = [this] { return now_s; }}) {}
+  ProgressLine& line() { return line_; }
+  std::string printed() const { return err_.str(); }
+  double now_s = 100;  // a clock begins anywhere
+
+ private:
+  std::ostringstream err_;
+  ProgressLine line_;
+};
+
+TEST(ProgressLine, IsSilentForTwoSecondsAndThenALineEveryTwo) {
+  LineOfAClock of;
+  for (int tenths = 0; tenths < 85; ++tenths) {
+    of.now_s = 100 + tenths / 10.0;
+    of.line().report(tenths / 100.0);
+    if (tenths < 20) {
+      ASSERT_EQ(of.printed(), "") << tenths;
+    }
   }
-  EXPECT_THAT(printed.str(), testing::MatchesRegex("(planning x: 0 s\n)+"));
-  { const Ticking ticking(quick, "planning x"); }
-  EXPECT_THAT(quick.str(), IsEmpty());
+  EXPECT_EQ(of.printed(),
+            "planning x: 20 % after 2 s, about 8 s left\n"
+            "planning x: 40 % after 4 s, about 6 s left\n"
+            "planning x: 60 % after 6 s, about 4 s left\n"
+            "planning x: 80 % after 8 s, about 2 s left\n");
 }
 
-TEST(Ticking, PlanningOfAScenarioTellsItsName) {
-  std::ostringstream printed;
-  const std::string example = SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml";
-  prepared_showing(checked_scenario(example, {}), printed, {}, std::chrono::milliseconds(1));
-  EXPECT_THAT(printed.str(), testing::StartsWith("preparing llama-8b-64xh100: 0 s\n"));
+TEST(ProgressLine, NamesTheCurrentWorkAndTheRateOfWhatIsCounted) {
+  LineOfAClock of;
+  of.line().counts(1e6, "runs");
+  of.now_s += 10;
+  of.line().report(0.25, "simulating, 12 done");
+  EXPECT_EQ(of.printed(), "planning x: simulating, 12 done, 25 % after 10 s, 25,000 runs/s, about 30 s left\n");
 }
 
-TEST(ProgressLine, NamesWhatIsDoneAndTheTimeThatIsLeft) {
-  std::ostringstream err;
-  ProgressLine(err, "planning x", false, 0).report(0.5, "simulating the fastest, 12 done, at most 12 left");
-  EXPECT_THAT(
-      err.str(),
-      HasSubstr("planning x: simulating the fastest, 12 done, at most 12 left, 50 % after 0 s, about 0 s left"));
+TEST(ProgressLine, EstimatesNothingFromNothingDone) {
+  LineOfAClock of;
+  of.line().counts(40, "runs");
+  of.now_s += 3;
+  of.line().report(0);
+  of.now_s += 3;
+  of.line().report(1);
+  EXPECT_EQ(of.printed(), "planning x: 0 % after 3 s\nplanning x: 100 % after 6 s, 6.7 runs/s\n");
+}
+
+TEST(ProgressLine, IsRewrittenInPlaceOnATerminalAndLeavesNothingOfALongerOne) {
+  LineOfAClock of(true);
+  of.now_s += 4;
+  of.line().report(0.5, "simulating the fastest");
+  of.now_s += 0.1;
+  of.line().report(1);
+  const std::string longer = "planning x: simulating the fastest, 50 % after 4 s, about 4 s left",
+                    shorter = "planning x: 100 % after 4 s";
+  EXPECT_EQ(of.printed(), "\r" + longer + "\r" + shorter + std::string(longer.size() - shorter.size(), ' '));
+}
+
+// A line that wraps cannot be rewritten: each report would leave its first half behind.
+TEST(ProgressLine, IsNeverAsLongAsATerminalOfFortyColumns) {
+  LineOfAClock of(true, 40);
+  of.now_s += 4;
+  of.line().report(0.5, "simulating the fastest, 12 done, at most 12 left");
+  EXPECT_EQ(of.printed(), "\rplanning x: simulating the fastest, 12 ");
 }
 
 // A single simulation may take a minute, and reports come between two of them.
 TEST(ProgressLine, TellsThatTheWorkGoesOnWhereNoReportComes) {
-  std::ostringstream err;
+  std::ostringstream err, quick;
   {
-    ProgressLine progress(err, "planning x", false, 0.01);
+    ProgressLine progress(err, "planning x", {.quiet_s = 0.01});
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     progress.report(0.25, "simulating, 1 done");
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
   EXPECT_THAT(err.str(), testing::StartsWith("planning x: 0 s\nplanning x: 0 s\n"));
   EXPECT_THAT(err.str(), testing::EndsWith("planning x: simulating, 1 done, 25 % after 0 s, about 1 s left\n"));
+  { const ProgressLine progress(quick, "planning x"); }
+  EXPECT_THAT(quick.str(), IsEmpty());
 }
 
-TEST(ProgressLine, IsSilentForTheFirstSecondsAndThenALineAtATime) {
-  std::ostringstream quiet, loud;
-  ProgressLine(quiet, "simulating x", false, 60).report(0.5);
-  EXPECT_THAT(quiet.str(), IsEmpty());
-  ProgressLine(loud, "simulating x", false, 0).report(0.5);
-  EXPECT_THAT(loud.str(), HasSubstr("simulating x: 50 % after 0 s, about 0 s left\n"));
-}
-
-TEST(ProgressLine, HasTheRateOfWhatIsCounted) {
-  std::ostringstream err;
-  {
-    ProgressLine progress(err, "pricing x", false, 0.05);
-    progress.counts(1e6, "runs");
-    progress.report(0.5);
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  }
-  EXPECT_THAT(err.str(), testing::ContainsRegex("pricing x: 50 % after 0 s, [0-9.]+ [kM] runs/s, about 0 s left"));
+TEST(ProgressLine, OfPreparingAScenarioTellsItsName) {
+  std::ostringstream printed;
+  const std::string example = SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml";
+  prepared_showing(checked_scenario(example, {}), printed, {}, {.quiet_s = 0.001});
+  EXPECT_THAT(printed.str(), testing::StartsWith("preparing llama-8b-64xh100: 0 s\n"));
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ TEST_F(ImpossibleSchedule, ASlipOfThePenInACsvIsOneComplaintAndMakesNoStages) {
   const Answer answer = slipway_with({"show", compared, "--set", "schedule.csv=" + path("s.csv"), "--set",
                                       "schedule.global_batch=2", "--set", "schedule.micro_batch=2"});
   EXPECT_EQ(answer.status, status_usage);
-  EXPECT_THAT(answer.err, HasSubstr("99F0 has a stage beyond the last, 3;"));
+  EXPECT_THAT(answer.err, HasSubstr("99F0 has a stage that is not among 0 to 3;"));
   EXPECT_THAT(answer.err, testing::Not(HasSubstr("has no")));
 }
 
@@ -106,7 +106,7 @@ TEST_F(ImpossibleSchedule, AWildStageNumberInAWholeRowIsOneComplaint) {
   const Answer answer = slipway_with({"simulate", compared, "--set", "schedule.csv=" + path("s.csv"), "--set",
                                       "schedule.global_batch=2", "--set", "schedule.micro_batch=2"});
   EXPECT_EQ(answer.status, status_usage);
-  EXPECT_THAT(answer.err, HasSubstr("2000000000F0 and 1 other action have a stage beyond the last, 3;"));
+  EXPECT_THAT(answer.err, HasSubstr("2000000000F0 and 1 other action have a stage that is not among 0 to 3;"));
   EXPECT_EQ(answer.err.find("schedule.csv:"), answer.err.rfind("schedule.csv:")) << answer.err;
 }
 

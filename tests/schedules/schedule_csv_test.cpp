@@ -137,21 +137,34 @@ TEST(ActionLists, AStageOnTheWrongRankABackwardFirstAndABeyondTheLastMicroBatchA
   };
   EXPECT_NE(first_message("0F0,1F1,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n").find("move it"), std::string::npos);
   EXPECT_NE(first_message("0F0,0F1,0B0,0B1\n1F0,1B0,1B1,1F1\n").find("1B1 stands before 1F1"), std::string::npos);
-  EXPECT_NE(first_message("0F0,0F1,0B0,0B1,0F2\n1F0,1B0,1F1,1B1\n").find("beyond the last, 1"), std::string::npos);
+  EXPECT_NE(first_message("0F0,0F1,0B0,0B1,0F2\n1F0,1B0,1F1,1B1\n").find("that is not among 0 to 1"),
+            std::string::npos);
   EXPECT_NE(first_message("0F0,0F1,0B0,0B1\n").find("1 rows"), std::string::npos);
   EXPECT_NE(first_message("0F0,0F1,0B0,0I0,0W0,0B1\n1F0,1B0,1F1,1B1\n").find("split"), std::string::npos);
+}
+
+// A bundle can hold them; a schedule in a CSV file cannot say them.
+TEST(ActionLists, ANumberBelowZeroIsNamed) {
+  for (int Action::*number : {&Action::stage, &Action::micro_batch, &Action::slice}) {
+    ActionLists lists = read("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+    lists[1][2].*number = -1;
+    const auto defects = check_actions(lists, two_by_two);
+    ASSERT_EQ(defects.size(), 1U);
+    EXPECT_NE(defects.front().message.find("that is not among 0 to "), std::string::npos) << defects.front().message;
+    EXPECT_EQ(defects.front().culprits, (std::vector<GridCell>{{1, 2}}));
+  }
 }
 
 TEST(ActionLists, AWrongNumberInManyCellsIsOneDefectThatMarksThemAll) {
   const auto stages = check_actions(read("0F0,0F1,0B0,0B1\n70F0,70B0,70F1,70B1\n"), two_by_two);
   ASSERT_EQ(stages.size(), 1U);
-  EXPECT_NE(stages.front().message.find("70F0 and 3 others have a stage beyond the last, 1; correct it"),
+  EXPECT_NE(stages.front().message.find("70F0 and 3 others have a stage that is not among 0 to 1; correct it"),
             std::string::npos)
       << stages.front().message;
   EXPECT_EQ(stages.front().culprits.size(), 4U);
   const auto micro_batches = check_actions(read("0F0,0F90,0B0,0B90\n1F0,1B0,1F1,1B1\n"), two_by_two);
   ASSERT_EQ(micro_batches.size(), 1U);
-  EXPECT_NE(micro_batches.front().message.find("0F90 and 1 other action have a micro-batch beyond the last, 1;"),
+  EXPECT_NE(micro_batches.front().message.find("0F90 and 1 other action have a micro-batch that is not among 0 to 1;"),
             std::string::npos)
       << micro_batches.front().message;
 }

@@ -1,0 +1,48 @@
+#include "scenarios/command_line/step_progress.h"
+
+#include <malloc.h>
+
+#include <numeric>
+#include <utility>
+
+namespace slipway::scenarios {
+
+PreparedStep prepared_showing(Scenario scenario, std::ostream& err, const PrepareOptions& options) {
+  return prepared_showing(std::move(scenario), err, options, pace_of(err));
+}
+
+PreparedStep prepared_showing(Scenario scenario, std::ostream& err, const PrepareOptions& options, const Pace& pace) {
+  const ProgressLine progress(err, "preparing " + scenario.name, pace);
+  return prepared_step(std::move(scenario), options);
+}
+
+std::vector<Simulation> simulate_showing(const std::string& what, std::ostream& err, const PreparedStep& prepared,
+                                         const Cluster& cluster, const Durations& durations, SimulationOptions how,
+                                         const std::vector<int>& steps) {
+  ProgressLine progress(err, what);
+  progress.counts(static_cast<double>(prepared.graph.tasks.size()) * std::accumulate(steps.begin(), steps.end(), 0.0),
+                  "tasks");
+  how.progress = [&](double share) { progress.report(share); };
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+  return simulate_each(prepared.graph, cluster, durations, how, steps);
+}
+
+SimulatedStep simulated_showing(const Scenario& scenario, const StepOptions& options, std::ostream& err,
+                                OnInterrupt on_interrupt) {
+  return simulated_step(scenario, options,
+                        {[&](const Scenario& of, const PrepareOptions& how) { return prepared_showing(of, err, how); },
+                         [&](const PreparedStep& prepared, SimulationOptions how, const std::vector<int>& steps) {
+                           const auto run = [&] {
+                             return simulate_showing("simulating " + scenario.name, err, prepared,
+                                                     prepared.scenario.cluster, prepared.durations, how, steps);
+                           };
+                           if (on_interrupt == OnInterrupt::as_before) return run();
+                           how.interrupted = CatchInterrupts::asked;
+                           const CatchInterrupts guard;
+                           return run();
+                         }});
+}
+
+}  // namespace slipway::scenarios

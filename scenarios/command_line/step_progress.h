@@ -1,0 +1,28 @@
+// Preparing and simulating a step with a progress line, for the commands that answer with one step.
+// Guarded by tests/scenarios/command_line_test.cpp.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "scenarios/command_line/progress.h"
+#include "scenarios/step/simulated_step.h"
+
+namespace slipway::scenarios {
+
+// prepared_step.
+PreparedStep prepared_showing(Scenario scenario, std::ostream& err, const PrepareOptions& options = {});
+PreparedStep prepared_showing(Scenario scenario, std::ostream& err, const PrepareOptions& options, const Pace& pace);
+
+// simulate_each; `what` begins the line. Returns kept memory to the system before, for the processes that simulate.
+std::vector<Simulation> simulate_showing(const std::string& what, std::ostream& err, const PreparedStep& prepared,
+                                         const Cluster& cluster, const Durations& durations, SimulationOptions how,
+                                         const std::vector<int>& steps);
+
+// simulated_step. Ctrl-C throws SimulationInterrupted where `partial`; elsewhere it does what it did before.
+enum class OnInterrupt { as_before, partial };
+SimulatedStep simulated_showing(const Scenario& scenario, const StepOptions& options, std::ostream& err,
+                                OnInterrupt on_interrupt = OnInterrupt::as_before);
+
+}  // namespace slipway::scenarios
