@@ -218,6 +218,13 @@ TEST_F(MemoryCommand, ChangesAreTriedOnRequestAlthoughItFits) {
   EXPECT_THAT(memory({tiny}, {"--changes"}).out, HasSubstr("Changes that save memory"));
 }
 
+TEST_F(MemoryCommand, TheStepTimeThatChangesAreComparedWithHasItsInterval) {
+  const auto json = summary({llama});
+  EXPECT_LT(json["step_time_low_s"], json["step_time_s"]);
+  EXPECT_LT(json["step_time_s"], json["step_time_high_s"]);
+  EXPECT_THAT(memory({llama}, {"--changes"}).out, HasSubstr(", 90 % interval: "));
+}
+
 TEST_F(MemoryCommand, AWrongScenarioIsStatusTwo) {
   const Answer answer = memory({tiny, "--set", "layout.pipeline=7"});
   EXPECT_EQ(answer.status, status_usage);

@@ -23,10 +23,33 @@ TEST(TerminalText, AWordLongerThanTheTerminalIsNotCut) {
   EXPECT_EQ(broken_at_words("see /a/very/long/path.yaml there", 10), "see\n/a/very/long/path.yaml\nthere");
 }
 
-TEST(TerminalText, TablesAndPicturesStayAsTheyAre) {
+TEST(TerminalText, RowsOfTablesAndPicturesAreNoSentences) {
   const std::string row = "  compute                45.8 %  479 ms", picture = "rank 0 │·F·F·F····B·B·B·B·│";
   EXPECT_EQ(broken_at_words(row, 20), row);
   EXPECT_EQ(broken_at_words(picture, 20), picture);
+}
+
+TEST(TerminalText, ATableComesInPartsThatEachHaveItsFirstColumn) {
+  const std::vector<std::string> table{"  rank   weights  activations        fits",
+                                       "  0      541 MiB     5.38 GiB   yes ± 1 %",
+                                       "  1     0.53 GiB     4.10 GiB          no"};
+  EXPECT_EQ(table_in_parts(table, 30),
+            "  rank   weights  activations\n  0      541 MiB     5.38 GiB\n  1     0.53 GiB     4.10 GiB\n"
+            "\n"
+            "  rank       fits\n  0     yes ± 1 %\n  1            no\n");
+  EXPECT_EQ(table_in_parts(table, 80), table[0] + "\n" + table[1] + "\n" + table[2] + "\n");
+}
+
+TEST(TerminalText, ACellOfManyWordsIsBrokenBelowItsBegin) {
+  EXPECT_EQ(table_in_parts({"  1  faster by less compute and waiting", "  2  as fast"}, 24),
+            "  1  faster by less\n     compute and waiting\n  2  as fast\n");
+  EXPECT_EQ(table_in_parts({"  --option-of-a-long-name  says what it does"}, 30),
+            "  --option-of-a-long-name\n    says what it does\n")
+      << "no room beside the first column";
+}
+
+TEST(TerminalText, LinesThatShareNoGapStayAsTheyAre) {
+  EXPECT_EQ(table_in_parts({"aaaa  bbbb cccc", "aa bbbbbbb  ccc"}, 8), "aaaa  bbbb cccc\naa bbbbbbb  ccc\n");
 }
 
 TEST(TerminalText, LettersOfSeveralBytesCountAsOneColumn) { EXPECT_EQ(broken_at_words("±±± ±±±", 7), "±±± ±±±"); }
@@ -51,6 +74,26 @@ std::string on_terminal(const std::string& locale, const std::string& arguments)
   return printed_by("LC_ALL=" + locale + " script --quiet --command 'stty cols 40; " SLIPWAY_PROGRAM " " + arguments +
                     "' /dev/null </dev/null 2>&1")
       .text;
+}
+
+// Every column is needed, so none may wrap: a line of 41 letters would tear the table.
+TEST(TerminalText, AnswersAreNoWiderThanATerminalOfFortyColumns) {
+  if (std::system("command -v script >/dev/null 2>&1") != 0) GTEST_SKIP() << "script is not installed";
+  const std::string example = SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml";
+  for (const std::string command : {"simulate ", "plan ", "memory ", "explain ", "goodput "}) {
+    const std::string goodput = command == "goodput "
+                                    ? " --set cluster.mtbf_per_node=10000h --set run.checkpoint_cost=30s --set "
+                                      "cluster.restart=60s --histories 2"
+                                    : "";
+    std::istringstream answer(on_terminal("C", command + example + goodput));
+    int lines = 0;
+    for (std::string line; std::getline(answer, line); ++lines) {
+      if (line.ends_with('\r')) line.pop_back();
+      EXPECT_LE(line.size(), 40u) << command << ": " << line;
+      EXPECT_EQ(line.find('\x1b'), std::string::npos) << "no colours, so that NO_COLOR holds";
+    }
+    EXPECT_GT(lines, 10) << command;
+  }
 }
 
 TEST(TerminalText, TheProgramSpeaksAsciiWhereTheLocaleDoes) {
