@@ -16,6 +16,8 @@
 #include "scenarios/compare/comparison.h"
 #include "scenarios/compare/phase_comparison.h"
 #include "scenarios/files/files.h"
+#include "scenarios/language/scenario_of_trace.h"
+#include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -73,11 +75,16 @@ void refuse_wrong_engines(const std::vector<std::string>& paths, const Trace& pr
                      order);
 }
 
+// Of the scenario in the prediction. Empty where that cannot be read here: the page's curves then have no level.
+std::vector<double> capacities_of(const Trace& predicted, const std::string& path) {
+  const LoadResult loaded = scenario_of_trace(predicted, path);
+  return loaded.errors.empty() ? memory_capacities(loaded.scenario) : std::vector<double>{};
+}
+
 // With a trace of PyTorch's profiler in place of one of an executed run.
 void compare_with_profiler(const CommandOptions& options, std::ostream& out, std::ostream& err) {
   const std::string &predicted_path = options.arguments()[0], &path = options.arguments()[1];
-  if (options.has("report"))
-    throw UsageError("--report shows tasks, and a profiler's trace has none; leave --report out");
+  check_report(options, options.arguments());
   const Trace predicted = trace_from(predicted_path);
   if (predicted.engine == "libtorch")
     throw UsageError(predicted_path +
@@ -93,6 +100,7 @@ void compare_with_profiler(const CommandOptions& options, std::ostream& out, std
                        predicted.ranks);
   try {
     const PhaseComparison comparison = compare_phases(predicted, *measured);
+    if (const auto page = options.text("report")) write_report(*page, report_of(comparison, predicted.scenario));
     out << (options.has("json") ? phase_description().text(comparison) : report_text(comparison));
   } catch (const std::invalid_argument& error) {
     throw UsageError(error.what());
@@ -146,7 +154,8 @@ int compare_command(const std::vector<std::string>& args, std::ostream& out, std
                                   only_in(measured.summary, predicted.summary, "  measured:  ");
   if (!differences.empty()) err << "note: the traces were made with different settings\n" << differences;
   const Comparison comparison = compared(predicted, measured);
-  if (const auto path = options.text("report")) write_report(*path, report_of(predicted, measured, comparison));
+  if (const auto path = options.text("report"))
+    write_report(*path, report_of(predicted, measured, comparison, capacities_of(predicted, options.arguments()[0])));
   out << (options.has("json") ? comparison_description().text(comparison) : report_text(comparison));
   return status_done;
 }

@@ -83,14 +83,15 @@ void add_comparison(Report& report, const Trace& predicted, const Trace& measure
     report.sections.push_back(ReportTable{"Peak memory of tensors by rank", "", peak_rows(comparison)});
 }
 
-Report report_of(const Trace& predicted, const Trace& measured, const Comparison& comparison) {
+Report report_of(const Trace& predicted, const Trace& measured, const Comparison& comparison,
+                 const std::vector<double>& capacities) {
   Report report;
   report.command = "compare";
   report.headline = fmt::format("{}: predicted beside measured, {}, {}", measured.scenario,
                                 counted(measured.ranks, "rank"), counted(comparison.joined, "joined task"));
   report.reason = reason_of(comparison);
   report.cards = comparison_cards(comparison);
-  add_comparison(report, predicted, measured, comparison);
+  add_comparison(report, predicted, measured, comparison, capacities);
   for (Plot& plot : training_plots(measured.losses)) report.sections.push_back(std::move(plot));
   return report;
 }

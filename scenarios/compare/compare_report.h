@@ -6,11 +6,13 @@
 
 namespace slipway::scenarios {
 
-Report report_of(const Trace& predicted, const Trace& measured, const Comparison& comparison);
+// `capacities`: bytes of each rank's memory; empty: unknown.
+Report report_of(const Trace& predicted, const Trace& measured, const Comparison& comparison,
+                 const std::vector<double>& capacities);
 
-// Its sections, for every report that has both traces. `capacities`: bytes of each rank's memory; empty: unknown.
+// Its sections, for every report that has both traces.
 void add_comparison(Report& report, const Trace& predicted, const Trace& measured, const Comparison& comparison,
-                    const std::vector<double>& capacities = {});
+                    const std::vector<double>& capacities);
 // Predicted and measured step time, and the error.
 std::vector<Card> comparison_cards(const Comparison& comparison);
 

@@ -78,6 +78,53 @@ const Description<PhaseComparison>& phase_description() {
   return description;
 }
 
+namespace {
+
+std::string colour_of(const std::string& phase) {
+  if (phase == "idle") return "bubble";
+  return phase.find("messages") == std::string::npos ? phase : "exposed";
+}
+
+Bar phases_bar(const PhaseComparison& c, const std::string& side, double PhasePair::*seconds, double step_s) {
+  Bar bar{fmt::format("The step, {}: {}", side, readable_seconds(step_s)), "", {}};
+  for (const PhasePair& pair : c.phases)
+    bar.shares.push_back({pair.phase, readable_seconds(pair.*seconds), pair.*seconds / step_s, colour_of(pair.phase)});
+  return bar;
+}
+
+// The phase of the largest difference.
+std::string reason_of(const PhaseComparison& c) {
+  const PhasePair& most = *std::ranges::max_element(
+      c.phases, {}, [](const PhasePair& pair) { return std::abs(pair.measured_s - pair.predicted_s); });
+  return fmt::format("The step took {}, and {} were predicted. Of its phases, {} differs most: {}, predicted {}.",
+                     readable_seconds(c.measured_step_s), readable_seconds(c.predicted_step_s), most.phase,
+                     readable_seconds(most.measured_s), readable_seconds(most.predicted_s));
+}
+
+}  // namespace
+
+Report report_of(const PhaseComparison& c, const std::string& scenario) {
+  Report report;
+  report.command = "compare";
+  report.headline = fmt::format("{}: predicted beside a trace of PyTorch's profiler, rank {}", scenario, c.rank);
+  report.reason = reason_of(c);
+  report.cards = {
+      {"measured step time", readable_seconds(c.measured_step_s),
+       fmt::format("mean of {}, predicted {}", counted(c.steps, "step"), readable_seconds(c.predicted_step_s))},
+      {"error of the step", fmt::format("{:+.1f} %", 100 * c.step_error()), ""}};
+  if (c.high_s > 0) {
+    report.cards.back().note = fmt::format("{} the 90 % interval, {} to {}", c.is_inside() ? "inside" : "outside",
+                                           readable_seconds(c.low_s), readable_seconds(c.high_s));
+    report.cards.back().tone = c.is_inside() ? Tone::good : Tone::bad;
+  }
+  report.sections = {
+      phases_bar(c, "predicted", &PhasePair::predicted_s, c.predicted_step_s),
+      phases_bar(c, "measured", &PhasePair::measured_s, c.measured_step_s),
+      ReportTable{"By phase", "A moment counts as the kernel that runs, else as the message, else as idle.",
+                  phase_keys().table(c.phases)}};
+  return report;
+}
+
 std::string report_text(const PhaseComparison& c) {
   std::vector<PhasePair> rows = c.phases;
   rows.insert(rows.begin(), {"step", c.predicted_step_s, c.measured_step_s});

@@ -9,6 +9,7 @@
 #include "models/trace/trace.h"
 #include "scenarios/answers/answer_keys.h"
 #include "scenarios/kineto/kineto_trace.h"
+#include "scenarios/report/report.h"
 
 namespace slipway::scenarios {
 
@@ -31,6 +32,8 @@ struct PhaseComparison {
 PhaseComparison compare_phases(const Trace& predicted, const KinetoTrace& measured);
 
 std::string report_text(const PhaseComparison& comparison);
+// The page of --report. `scenario`: the prediction's name.
+Report report_of(const PhaseComparison& comparison, const std::string& scenario);
 const Description<PhaseComparison>& phase_description();
 
 }  // namespace slipway::scenarios

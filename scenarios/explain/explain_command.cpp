@@ -1,6 +1,5 @@
 // `slipway explain`: where a step goes, and what would make it faster.
 #include <algorithm>
-#include <filesystem>
 #include <ostream>
 #include <stdexcept>
 
@@ -10,6 +9,10 @@
 #include "scenarios/command_line/options.h"
 #include "scenarios/command_line/progress.h"
 #include "scenarios/explain/explanation.h"
+#include "scenarios/files/files.h"
+#include "scenarios/kineto/kineto_trace.h"
+#include "scenarios/kineto/step_phases.h"
+#include "scenarios/language/scenario_of_trace.h"
 #include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {
@@ -25,7 +28,8 @@ CommandOptions declared_options() {
   options.positional("scenario file (YAML)", 0, 1)
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")
       .value("measured", "TIME", "a measured step: '2.31 s', '12000 tokens/s' of all GPUs, or '410 TFLOP/s' of a GPU")
-      .value("run", "TRACE", "a trace of a run of this scenario (Chrome JSON of `slipway execute`)")
+      .value("run", "TRACE",
+             "a trace of a run of this scenario (Chrome JSON of `slipway execute`), or of PyTorch's profiler")
       .value("top", "N", "rows of the table of levers (default 10)")
       .flag("json", "print only the answer, as JSON, on standard output")
       .json_keys(explain_answers())
@@ -36,17 +40,17 @@ CommandOptions declared_options() {
           "all combinations of layouts. Levers that fit with a probability below 50 % come last.\n"
           "A measured step has many possible causes. They are ordered by how far each alone would have to be\n"
           "from what is predicted, in standard deviations between runs (`slipway list constants`).\n"
-          "A trace has one cause: its tasks are compared one by one, for each rate of the machine, GPU, node,\n"
-          "pipeline rank, port and pair of nodes. TFLOP/s are counted as Megatron-LM does.");
+          "A trace of `slipway execute` has one cause: its tasks are compared one by one, for each rate of the\n"
+          "machine, GPU, node, pipeline rank, port and pair of nodes. Of a profiler's trace the mean step counts,\n"
+          "as with --measured; `slipway compare` sets its phases beside a prediction. TFLOP/s are counted as\n"
+          "Megatron-LM does.");
   return options;
 }
 
-// The scenario of a trace is in it, as resolved.
 Scenario scenario_of(const Trace& trace, const std::string& path) {
   if (trace.summary.empty())
     throw UsageError(path + " does not say of which scenario it is; give the scenario before --run");
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  LoadResult loaded = load_scenario_text(trace.summary, (folder / (trace.scenario + ".yaml")).string());
+  LoadResult loaded = scenario_of_trace(trace, path);
   if (!loaded.errors.empty())
     throw UsageError("the scenario in " + path + " cannot be used here; give its file before --run:\n" +
                      describe(loaded.errors));
@@ -56,6 +60,17 @@ Scenario scenario_of(const Trace& trace, const std::string& path) {
 double measured_in(const Trace& trace, const std::string& path) {
   try {
     return step_times(trace).median_period_s;
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(path + ": " + error.what());
+  }
+}
+
+// A profiler's trace has kernels, no tasks: its steps' mean time is the measurement, as with --measured.
+double profiled_step_s(const std::string& path, std::ostream& err) {
+  ProgressLine progress(err, "reading " + path);
+  const KinetoTrace profiled = read_kineto(path, [&](double share) { progress.report(share); });
+  try {
+    return phases_of(profiled).step_s;
   } catch (const std::invalid_argument& error) {
     throw UsageError(path + ": " + error.what());
   }
@@ -76,7 +91,13 @@ int explain_command(const std::vector<std::string>& args, std::ostream& out, std
   const int most_levers = options.integer("top", 10, 1);
   ExplainOptions how;
   std::optional<Trace> trace;
-  if (const auto path = options.text("run")) trace = trace_from(*path);
+  if (const auto path = options.text("run")) {
+    if (unreadable(*path).empty() && may_be_kineto(*path)) {
+      how.measured_s = profiled_step_s(*path, err);
+    } else {
+      trace = trace_from(*path);
+    }
+  }
   const Scenario scenario = scenario_from(options, trace);
   refuse_uncalibrated(scenario);
   if (trace) {

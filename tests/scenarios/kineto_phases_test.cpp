@@ -139,14 +139,30 @@ TEST_F(KinetoPhases, ATraceOfAPredictionsOwnTasksHasItsPhases) {
               AllOf(HasSubstr("tensor messages, exposed"), HasSubstr("Rank 0: the last step of the prediction")));
 }
 
-TEST_F(KinetoPhases, WhatAProfilersTraceCannotShowIsRefused) {
+TEST_F(KinetoPhases, APageHasTheStepOfBothByPhase) {
   const std::string prediction = predicted();
   two_steps("mesh_dp").write_gzip(path("t.json.gz"));
-  EXPECT_EQ(slipway_with({"compare", prediction, path("t.json.gz"), "--report", path("page.html")}).status,
-            status_usage);
-  EXPECT_FALSE(std::filesystem::exists(path("page.html")));
-  EXPECT_THAT(slipway_with({"compare", prediction, path("t.json.gz")}).err,
-              HasSubstr("note: the profiler's trace is of 1 rank"));
+  const Answer answer = slipway_with({"compare", prediction, path("t.json.gz"), "--report", path("page.html")});
+  ASSERT_EQ(answer.status, status_done) << answer.err;
+  EXPECT_THAT(answer.err, HasSubstr("note: the profiler's trace is of 1 rank"));
+  const std::string page = text_of(path("page.html"));
+  for (const char* shown :
+       {"The step, predicted: ", "The step, measured: 1.00 ms", "data messages, exposed", "By phase"})
+    EXPECT_THAT(page, HasSubstr(shown));
+}
+
+TEST_F(KinetoPhases, ExplainTakesTheMeanStepAsItsMeasurement) {
+  const std::string example = std::string(SLIPWAY_SOURCE_DIR) + "/scenarios/examples/llama-8b-64xh100.yaml";
+  two_steps("mesh_dp").write_gzip(path("t.json.gz"));
+  const Answer of_trace = slipway_with({"explain", example, "--run", path("t.json.gz"), "--json"}),
+               of_time = slipway_with({"explain", example, "--measured", "1 ms", "--json"});
+  ASSERT_EQ(of_trace.status, status_done) << of_trace.err;
+  const auto trace = nlohmann::json::parse(of_trace.out), time = nlohmann::json::parse(of_time.out);
+  EXPECT_NEAR(trace["measured"]["step_s"], 1e-3, 1e-9);
+  EXPECT_EQ(trace["levers"], time["levers"]);
+  const Answer without = slipway_with({"explain", "--run", path("t.json.gz")});
+  EXPECT_EQ(without.status, status_usage);
+  EXPECT_THAT(without.err, HasSubstr("the scenario file (YAML) is missing"));
 }
 
 }  // namespace

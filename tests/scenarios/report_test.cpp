@@ -170,6 +170,28 @@ TEST_F(ReportCommand, ASlowGpuStandsInTheFirstSentenceWithWhatItCosts) {
   EXPECT_THAT(text_of(path("a.html")), testing::HasSubstr("of the step, " + cost + ". Compute fills"));
 }
 
+TEST_F(ReportCommand, MemoryOfAComparisonHasTheCapacityOfThePredictedMachine) {
+  const auto level_of = [&](const std::string& title) {
+    const nlohmann::json data = data_of(text_of(path("a.html")));
+    for (const auto& section : data["sections"])
+      if (section["type"] == "plot" && section["title"].get<std::string>().starts_with(title))
+        return section["levels"].at(0)["y"].at(0).get<double>();
+    return 0.0;
+  };
+  ASSERT_EQ(slipway_with({"simulate", example, "--set", "schedule.global_batch=8", "--trace", path("p.json"),
+                          "--report", path("a.html")})
+                .status,
+            0);
+  const double capacity = level_of("Memory");
+  std::string trace = text_of(path("p.json"));
+  for (std::size_t at; (at = trace.find("simgrid")) != std::string::npos;) trace.replace(at, 7, "libtorch");
+  std::ofstream(path("m.json")) << trace;
+  const Answer answer = slipway_with({"compare", path("p.json"), path("m.json"), "--report", path("a.html")});
+  ASSERT_EQ(answer.status, 0) << answer.err;
+  EXPECT_GT(capacity, 70e9) << "an H100 of 80 GB";
+  EXPECT_EQ(level_of("Memory"), capacity);
+}
+
 TEST_F(ReportCommand, AScenarioThatIsRefusedLeavesNoPage) {
   EXPECT_EQ(slipway_with({"simulate", example, "--set", "layout.tensor=3", "--report", path("a.html")}).status, 2);
   EXPECT_EQ(files(), 0U);

@@ -1,0 +1,12 @@
+#include "scenarios/language/scenario_of_trace.h"
+
+#include <filesystem>
+
+namespace slipway::scenarios {
+
+LoadResult scenario_of_trace(const Trace& trace, const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  return load_scenario_text(trace.summary, (folder / (trace.scenario + ".yaml")).string());
+}
+
+}  // namespace slipway::scenarios
