@@ -37,11 +37,12 @@ mkdir "$folder/source"
 tar -C "$folder/source" --strip-components 1 -xf "$folder/$source"
 launcher=
 if command -v ccache >/dev/null; then launcher="-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache"; fi
-cmake -S "$folder/source" -B "$folder/build" -G Ninja $options $launcher >"$folder/build.log" 2>&1 &&
+cd "$folder"  # SimGrid's configuration leaves a file where it runs
+cmake -S source -B build -G Ninja $options $launcher >build.log 2>&1 &&
   cmake --build "$folder/build" --parallel "${JOBS:-$(nproc)}" --target simgrid >>"$folder/build.log" 2>&1 ||
   { tail -n 30 "$folder/build.log" >&2; echo "setup/simgrid.sh: SimGrid was not built; $folder/build.log has all messages" >&2; exit 1; }
 cp -L "$folder/build/lib/libsimgrid.so.3.32" "$folder/libsimgrid.so.3.32"
 cp "$folder/source/COPYING" "$folder/source/LICENSE-LGPL-2.1" "$folder/"
-rm -rf "$folder/source" "$folder/build"
+rm -rf "$folder/source" "$folder/build" "$folder/test_stackgrowth"
 echo "$mark" >"$folder/made-from"
 echo "    $1/libsimgrid.so.3.32 is there"

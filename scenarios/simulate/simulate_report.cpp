@@ -6,6 +6,7 @@
 #include <map>
 
 #include "scenarios/answers/readable.h"
+#include "scenarios/answers/training_words.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -34,7 +35,7 @@ std::vector<Card> cards_of(const Scenario& scenario, const Prediction& predictio
   cards.push_back(memory_card(prediction));
   if (prediction.training) {
     const TrainingCost& training = *prediction.training;
-    cards.push_back({"training", fmt::format("{:.4g} days", training.days),
+    cards.push_back({"training on " + whole_training_text(scenario), fmt::format("{:.4g} days", training.days),
                      readable_count(training.gpu_hours) + " GPU-hours" +
                          (training.cost ? ", costs " + readable_count(*training.cost) : "")});
   }

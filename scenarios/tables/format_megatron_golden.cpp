@@ -2,6 +2,8 @@
 // rank prints, and the arguments of the test. The models are tiny, so their times are the host's and are not scored.
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "scenarios/language/keys.h"
 #include "scenarios/language/profiles.h"
 #include "scenarios/tables/formats.h"
@@ -26,11 +28,26 @@ std::int64_t number(const Cells& cells, std::string_view column, std::int64_t ot
   return cells.empty(column) ? otherwise : cells.integer(column);
 }
 
+// The whole number that `text` begins with, 1 to 1e9.
+std::int64_t number_in(const std::string& text, const char* where) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || value < 1 || value > 1'000'000'000)
+    throw CellError(fmt::format("{}: '{}' is no whole number from 1 to 1e9", where, text));
+  return value;
+}
+
+// The same of the other arguments, where they say it.
+std::int64_t number_of(const Cells& cells, const char* name, std::int64_t otherwise) {
+  const std::string said = other(cells, name);
+  return said.empty() ? otherwise : number_in(said, name);
+}
+
 // GPT-2's byte pairs, the tokens of the tests' data, padded as Megatron-LM does; unless the test says a vocabulary.
 std::int64_t vocabulary(RunKeys& keys, const Cells& cells) {
   std::int64_t tokens = 50257;
   if (const std::string said = other(cells, "vocab-size"); !said.empty())
-    tokens = std::stoll(said);
+    tokens = number_in(said, "vocab-size");
   else if (cells.text("family") == "mixtral")
     tokens = cells.text("test_case").starts_with("mixtral") ? 32000 : 129280;
   else if (cells.text("test_case").find("15b_8t") != std::string::npos)
@@ -47,7 +64,8 @@ void set_experts_of(RunKeys& keys, const Cells& cells) {
   if (!cells.empty("shared_ffn")) keys.set("model.shared_ffn", cells.integer("shared_ffn"));
   const std::string& frequency = cells.text("moe_layer_freq");  // "([0]*3+[1]*11)"
   if (frequency.starts_with("([0]*")) {
-    keys.set("model.dense_layers", std::stoll(frequency.substr(5)), "dense layers before those with experts");
+    keys.set("model.dense_layers", number_in(frequency.substr(5), "moe_layer_freq"),
+             "dense layers before those with experts");
     keys.set("model.dense_ffn", number(cells, "ffn", 4 * cells.integer("hidden")),
              "dense layers before those with experts");
   }
@@ -87,13 +105,9 @@ void set_shapes(RunKeys& keys, const Cells& cells) {
     const auto latent = "latent attention";
     keys.set("model.kv_latent", number(cells, "kv_lora", 32), latent);
     keys.set("model.q_latent", number(cells, "q_lora", 0), latent);
-    keys.set("model.qk_head_dim", other(cells, "qk-head-dim").empty() ? 128 : std::stoll(other(cells, "qk-head-dim")),
-             latent);
-    keys.set("model.rope_head_dim",
-             other(cells, "qk-pos-emb-head-dim").empty() ? 64 : std::stoll(other(cells, "qk-pos-emb-head-dim")),
-             latent);
-    keys.set("model.v_head_dim", other(cells, "v-head-dim").empty() ? 128 : std::stoll(other(cells, "v-head-dim")),
-             latent);
+    keys.set("model.qk_head_dim", number_of(cells, "qk-head-dim", 128), latent);
+    keys.set("model.rope_head_dim", number_of(cells, "qk-pos-emb-head-dim", 64), latent);
+    keys.set("model.v_head_dim", number_of(cells, "v-head-dim", 128), latent);
   }
   if (!cells.empty("mtp_layers"))
     keys.set("model.predicted_tokens", cells.integer("mtp_layers"), "multi-token prediction");

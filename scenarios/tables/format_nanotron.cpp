@@ -37,11 +37,16 @@ void read_layout(const Cells& cells, PublishedRow& row) {
   row.step.layout.sequence_parallel = scattered;
   row.step.layout.pipeline = static_cast<int>(figure("pp", "pp"));
   row.step.micro_batch = figure("mbs", "mbs");
-  row.step.global_batch = figure("batch_accum", "acc") * row.step.micro_batch * row.step.layout.data;
   row.step.layout.zero =
-      cells.empty("zero_stage") ? static_cast<int>(named(name, "zero")) : static_cast<int>(cells.number("zero_stage"));
-  if (row.step.layout.data * row.step.layout.tensor * row.step.layout.pipeline != row.gpus)
-    throw CellError("dp x tp x pp is not the number of GPUs");
+      cells.empty("zero_stage") ? static_cast<int>(named(name, "zero")) : cells.count_or("zero_stage", 0);
+  // Each is at most 1e9: a product of three may be beyond 64 bits.
+  const double ranks = 1.0 * row.step.layout.data * row.step.layout.tensor * row.step.layout.pipeline;
+  if (ranks != static_cast<double>(row.gpus)) throw CellError("dp x tp x pp is not the number of GPUs");
+  const std::int64_t accumulated = figure("batch_accum", "acc");
+  constexpr double most = 1e18;
+  if (static_cast<double>(accumulated) * static_cast<double>(row.step.micro_batch) * row.step.layout.data > most)
+    throw CellError("acc x mbs x dp is beyond 1e18 sequences");
+  row.step.global_batch = accumulated * row.step.micro_batch * row.step.layout.data;
 }
 
 Model nanotron_model(const Cells& cells) {

@@ -3,12 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <string_view>
 
 #include "tests/support/command_test.h"
+#include "tests/support/printed.h"
 
 namespace slipway::test {
 namespace {
@@ -141,6 +146,46 @@ TEST_F(ExportCommand, NodesFollowWhatTheyWaitForAndCarryTimeAndWork) {
   EXPECT_THAT(forward.after, testing::ElementsAre(named(ranks[1], "0F0.send").id));
   // The lane's order: 1F1 comes after 1B0.
   EXPECT_THAT(named(ranks[1], "1F1").after, testing::Contains(named(ranks[1], "1B0").id));
+}
+
+// protoc decodes the nodes by Chakra's own schema: an unknown field would be printed by its number.
+TEST_F(ExportCommand, ProtocReadsEveryNodeByTheSchema) {
+  if (std::system("command -v protoc >/dev/null 2>&1") != 0) GTEST_SKIP() << "protoc is not installed";
+  const std::vector<Node> nodes = exported(2).front();
+  // The file's nodes, each behind its length, are a message that repeats a node: each needs only its field number.
+  const std::string text = text_of(path("et/tiny-llama-cpu.0.et"));
+  std::string_view bytes = text;
+  taken(bytes, varint(bytes));  // metadata
+  std::string message;
+  while (!bytes.empty()) {
+    const std::string_view before = bytes;
+    taken(bytes, varint(bytes));
+    message += '\x0a' + std::string(before.substr(0, before.size() - bytes.size()));
+  }
+  std::ofstream(path("nodes.bin"), std::ios::binary) << message;
+  std::ofstream(path("nodes.proto")) << "syntax = \"proto3\"; import \"et_def.proto\";\n"
+                                        "message Nodes { repeated ChakraProtoMsg.Node node = 1; }\n";
+  const Printed decoded =
+      printed_by("protoc --proto_path=" SLIPWAY_SOURCE_DIR "/scenarios/export/chakra --proto_path=" + path("") +
+                 " --decode=Nodes nodes.proto < " + path("nodes.bin") + " 2>&1");
+  ASSERT_EQ(decoded.status, 0) << decoded.text;
+  std::map<std::string, std::size_t> lines;
+  std::istringstream printed(decoded.text);
+  for (std::string line; std::getline(printed, line);) {
+    ++lines[line];
+    const std::size_t word = line.find_first_not_of(' ');
+    ASSERT_FALSE(word != std::string::npos && line[word] >= '0' && line[word] <= '9') << line;
+  }
+  const auto count = [&](Type type) {
+    return static_cast<std::size_t>(
+        std::count_if(nodes.begin(), nodes.end(), [type](const Node& node) { return node.type == type; }));
+  };
+  EXPECT_EQ(lines["node {"], nodes.size());
+  EXPECT_GT(count(compute), 0u);
+  EXPECT_EQ(lines["  type: COMP_NODE"], count(compute));
+  EXPECT_EQ(lines["  type: COMM_SEND_NODE"], count(send));
+  EXPECT_EQ(lines["  type: COMM_RECV_NODE"], count(receive));
+  EXPECT_EQ(lines["  type: COMM_COLL_NODE"], count(collective));
 }
 
 TEST_F(ExportCommand, EverySendHasItsReceive) {
