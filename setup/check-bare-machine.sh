@@ -5,10 +5,12 @@
 # The machine's own package servers are used: its apt and pip configuration, proxies and certificates are copied.
 set -eu
 
-if [ $# -lt 1 ] || [ "$(id -u)" -ne 0 ] || ! command -v debootstrap >/dev/null; then
+if [ $# -lt 1 ]; then
   sed -n '2,5s/^# //p' "$0" >&2
   exit 2
 fi
+[ "$(id -u)" -eq 0 ] || { echo "setup/check-bare-machine.sh: needs root" >&2; exit 2; }
+command -v debootstrap >/dev/null || { echo "setup/check-bare-machine.sh: debootstrap is missing; apt-get install debootstrap" >&2; exit 2; }
 source=$(cd "$(dirname "$0")/.." && pwd)
 folder=$1
 shift

@@ -6,10 +6,12 @@
 # PyTorch is missing and trains where it is there (the PyTorch of the build, as hard links where they can be made).
 # Then Python and pip are installed: the wheel installs and simulates in less than 60 s, and its module passes its tests.
 set -eu
-if [ $# -lt 1 ] || [ "$(id -u)" -ne 0 ] || ! command -v debootstrap >/dev/null; then
+if [ $# -lt 1 ]; then
   sed -n '2,8s/^# //p' "$0" >&2
   exit 2
 fi
+[ "$(id -u)" -eq 0 ] || { echo "setup/check-package.sh: needs root" >&2; exit 2; }
+command -v debootstrap >/dev/null || { echo "setup/check-package.sh: debootstrap is missing; apt-get install debootstrap" >&2; exit 2; }
 source=$(cd "$(dirname "$0")/.." && pwd)
 build=$(cd "${BUILD:-build}" && pwd)
 mkdir -p "$1"

@@ -121,7 +121,7 @@ std::optional<Machine> machine_from_yaml(const std::string& text, const std::str
 
 std::optional<Machine> load_machine(const std::string& name_or_path, const Reference& from, Defects& defects) {
   const auto built_in = embedded_named(embedded_machines(), name_or_path, "machine", from, defects);
-  if (built_in) return machine_from_yaml(std::string(built_in->text), std::string(built_in->path), defects);
+  if (built_in) return built_in_machine(name_or_path);
   if (!looks_like_path(name_or_path)) return std::nullopt;
   const std::string file = resolve_path(from.folder, name_or_path);
   return machine_from(read_document(file, from.origin, from.key, defects), file, defects);

@@ -49,7 +49,7 @@ struct WithoutPapers {
   Column seconds, widths;                        // of the intervals, of the logarithm
 };
 
-WithoutPapers without_papers(PooledRuns& runs, const PooledConstants& fitted) {
+WithoutPapers without_papers(PooledRuns& runs, const PooledConstants& fitted, const std::function<void()>& each) {
   WithoutPapers without{{}, Column(runs.size(), nothing), Column(runs.size(), nothing)};
   PooledOptions options;
   options.start = &fitted;
@@ -64,6 +64,7 @@ WithoutPapers without_papers(PooledRuns& runs, const PooledConstants& fitted) {
     const PooledConstants& known = without.known[trainer] = runs.fit(kept, options);
     runs.predict(rows, known, without.seconds, &spreads);
     for (const std::size_t i : rows) without.widths[i] = half_width(known, spreads[i]);
+    each();
   }
   return without;
 }
@@ -231,7 +232,7 @@ std::vector<PooledConstant> constants_in(const PooledConstants& pooled) {
 }  // namespace
 
 PooledValidation pooled_validation(const std::vector<PublishedTable>& tables,
-                                   const std::function<void(const std::string&)>& progress) {
+                                   const std::function<void(const std::string&, double)>& progress) {
   PooledValidation result;
   std::vector<const PublishedRow*> rows_of_all;
   std::map<const PublishedRow*, std::string> files;
@@ -243,25 +244,35 @@ PooledValidation pooled_validation(const std::vector<PublishedTable>& tables,
     result.not_priced.push_back(fmt::format("{}:{}: {}", files[row], row->line, why));
   if (runs.size() == 0) return result;
   const auto all = runs.all();
-  progress("replaying by the book");
+  const std::vector<int> of_layouts = layout_parts(runs);
+  const std::pair<const char*, std::vector<int>> ways[] = {
+      {"a width", parts_by(runs, [](const PublishedRow& row) { return row.step.model->runs[1].block.hidden; })},
+      {"a number of GPUs", parts_by(runs, [](const PublishedRow& row) { return row.gpus; })},
+      {"a tensor degree", parts_by(runs, [](const PublishedRow& row) { return row.step.layout.tensor; })}};
+  // Fits take nearly all the time.
+  std::set<std::string> papers;
+  for (const std::size_t i : all) papers.insert(runs.row(i).trainer);
+  double fits = 1 + count_of(of_layouts) + static_cast<double>(papers.size()), done = 0;
+  for (const auto& [what, parts] : ways) fits += count_of(parts);
+  std::string current;
+  const auto doing = [&](const std::string& what) { progress(current = what, done / fits); };
+  const auto each = [&] { progress(current, ++done / fits); };
+  doing("replaying by the book");
   Column book(runs.size()), in_sample(runs.size());
   runs.predict(all, {}, book, nullptr);
-  progress("fitting all runs");
+  doing("fitting all runs");
   const PooledConstants fitted = runs.fit(all, {});
+  each();
   runs.predict(all, fitted, in_sample, nullptr);
-  progress("fitting without a fifth of the layouts");
-  const LeftOutBothWays layouts = left_out(runs, layout_parts(runs), fitted);
+  doing("fitting without a fifth of the layouts");
+  const LeftOutBothWays layouts = left_out(runs, of_layouts, fitted, each);
   std::vector<LeftOutBothWays> groups;
-  const std::pair<const char*, std::function<std::int64_t(const PublishedRow&)>> ways[] = {
-      {"a width", [](const PublishedRow& row) { return row.step.model->runs[1].block.hidden; }},
-      {"a number of GPUs", [](const PublishedRow& row) { return row.gpus; }},
-      {"a tensor degree", [](const PublishedRow& row) { return row.step.layout.tensor; }}};
-  for (const auto& [what, value] : ways) {
-    progress(std::string("fitting without ") + what);
-    groups.push_back(left_out(runs, parts_by(runs, value), fitted));
+  for (const auto& [what, parts] : ways) {
+    doing(std::string("fitting without ") + what);
+    groups.push_back(left_out(runs, parts, fitted, each));
   }
-  progress("fitting without a paper");
-  const WithoutPapers without = without_papers(runs, fitted);
+  doing("fitting without a paper");
+  const WithoutPapers without = without_papers(runs, fitted, each);
 
   RowsByTable by_table;
   for (const std::size_t i : all) by_table[{runs.row(i).trainer, runs.row(i).machine}].push_back(i);
@@ -278,7 +289,7 @@ PooledValidation pooled_validation(const std::vector<PublishedTable>& tables,
       physics.push_back(scored(way.physics)), corrected.push_back(scored(way.corrected));
     table.groups = mean_of(physics), table.groups_corrected = mean_of(corrected);
   }
-  progress("adding 1, 3 and 10 runs of one's own");
+  doing("adding 1, 3 and 10 runs of one's own");
   for (PooledTable& table : result.tables) {
     const auto known = without.known.find(table.trainer);
     for (std::size_t way = 0; way < runs_of_own.size(); ++way)
@@ -287,7 +298,7 @@ PooledValidation pooled_validation(const std::vector<PublishedTable>& tables,
               ? mean_of(std::vector<PooledScore>())
               : after_runs_of_own(runs, by_table.at({table.trainer, table.machine}), known->second, runs_of_own[way]);
   }
-  progress("choosing layouts");
+  doing("choosing layouts");
   auto chosen = choices(tables, runs, without);
   for (PooledTable& table : result.tables) {
     const auto found = chosen.find({table.trainer, table.machine});
@@ -298,7 +309,7 @@ PooledValidation pooled_validation(const std::vector<PublishedTable>& tables,
   std::vector<PooledTable> larger = result.tables;
   std::erase_if(larger, [](const PooledTable& table) { return std::isnan(table.after.back().error.mean); });
   result.larger = mean_over(larger, "where there are 10");
-  progress("leaving out one effect at a time");
+  doing("leaving out one effect at a time");
   result.effects = effects_of(runs, by_table, fitted);
   result.effective = effective_constants(fitted);
   result.constants = constants_in(fitted);

@@ -79,9 +79,9 @@ struct PooledValidation {
   std::vector<std::string> not_priced;  // "file:line: reason"
 };
 
-// `progress`: what is being done. Deterministic.
+// `progress`: what is being done, and the share of the fits that are done. Deterministic.
 PooledValidation pooled_validation(const std::vector<PublishedTable>& tables,
-                                   const std::function<void(const std::string&)>& progress);
+                                   const std::function<void(const std::string& what, double share)>& progress);
 
 std::vector<AnswerKeys> pooled_answers();
 std::string pooled_text(const PooledValidation& validation);

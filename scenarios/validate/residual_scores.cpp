@@ -46,14 +46,16 @@ std::vector<double> place_of(const PublishedRow& row) {
           static_cast<double>(cut.zero)};
 }
 
-LeftOutBothWays left_out(PooledRuns& runs, const std::vector<int>& parts, const PooledConstants& fitted) {
+int count_of(const std::vector<int>& parts) { return 1 + *std::max_element(parts.begin(), parts.end()); }
+
+LeftOutBothWays left_out(PooledRuns& runs, const std::vector<int>& parts, const PooledConstants& fitted,
+                         const std::function<void()>& each) {
   const std::vector<double> none(runs.size(), nothing);
   LeftOutBothWays result{{none, none}, {none, none}};
-  const int last = *std::max_element(parts.begin(), parts.end());
   PooledOptions options;
   options.start = &fitted;
   options.replays = 0;
-  for (int part = 0; part <= last; ++part) {
+  for (int part = 0; part < count_of(parts); each(), ++part) {
     std::vector<std::size_t> kept, out;
     for (std::size_t i = 0; i < runs.size(); ++i) (parts[i] == part ? out : kept).push_back(i);
     if (out.empty() || kept.empty()) continue;

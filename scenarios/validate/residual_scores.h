@@ -6,6 +6,7 @@
 // Guarded by tests/scenarios/pooled_test.cpp.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "models/fit/residual_layer.h"
@@ -27,7 +28,10 @@ struct LeftOutBothWays {
 };
 
 // Predicts each part by a fit to the others; the fits begin at `fitted` and take the paths of the runs' last
-// replay (PooledRuns::replay). Part −1 is in every fit.
-LeftOutBothWays left_out(PooledRuns& runs, const std::vector<int>& parts, const PooledConstants& fitted);
+// replay (PooledRuns::replay). Part −1 is in every fit. `each` is called after each part, last one too.
+LeftOutBothWays left_out(PooledRuns& runs, const std::vector<int>& parts, const PooledConstants& fitted,
+                         const std::function<void()>& each);
+// How many parts there are.
+int count_of(const std::vector<int>& parts);
 
 }  // namespace slipway::scenarios

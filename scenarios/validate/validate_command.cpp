@@ -105,12 +105,10 @@ void write_rows(const std::string& path, const std::vector<Validation>& validati
 
 int pooled(const CommandOptions& options, const std::vector<PublishedTable>& tables, std::ostream& out,
            std::ostream& err) {
-  std::optional<ProgressLine> progress;
-  const PooledValidation validation = pooled_validation(tables, [&](const std::string& what) {
-    progress.reset();
-    progress.emplace(err, what);
-  });
-  progress.reset();
+  const PooledValidation validation = [&] {
+    ProgressLine progress(err, "validating");
+    return pooled_validation(tables, [&](const std::string& what, double share) { progress.report(share, what); });
+  }();
   if (validation.runs.empty()) throw UsageError("no run of these tables can be predicted; give tables with step times");
   if (const auto path = options.text("rows")) {
     OutputFile file(*path);

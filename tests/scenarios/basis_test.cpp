@@ -1,6 +1,8 @@
 // The basis of a prediction's times: printed with the answer, and equal to the published tables.
 #include "scenarios/basis/basis.h"
 
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -70,7 +72,7 @@ TEST(Basis, WithoutATrainerItSaysThatGenericIsMeantAndWhoHasPublishedRunsOnThisM
 
 TEST(Basis, AProfileOfAFileIsNamedWithItsSourceOrWithThatItHasNone) {
   const std::string profile = text_of(root + "/models/machine/profiles/b200.yaml");
-  const std::string folder = testing::TempDir() + "basis";
+  const std::string folder = testing::TempDir() + "basis." + std::to_string(::getpid());
   std::filesystem::create_directories(folder);
   const auto simulated_on = [&](const std::string& name, const std::string& provenance) {
     std::string text = profile;
@@ -84,7 +86,7 @@ TEST(Basis, AProfileOfAFileIsNamedWithItsSourceOrWithThatItHasNone) {
 }
 
 TEST(Basis, ATrainerOfAFileIsNamedByItAndItsRunsAreUnknown) {
-  const std::string file = testing::TempDir() + "nanotron.yaml";
+  const std::string file = testing::TempDir() + "nanotron." + std::to_string(::getpid()) + ".yaml";
   std::ofstream(file) << text_of(root + "/models/trainers/nanotron.yaml");
   const std::string text = simulated({"cluster.trainer=" + file, "layout.zero=3"});
   EXPECT_THAT(text, HasSubstr("; as nanotron of " + file + " trains"));
@@ -259,7 +261,7 @@ TEST(Basis, InsideThePublishedRangeNothingIsSaidAndBeyondItTheRangeIsTheTables) 
 
 // `slipway calibrate --runs` writes the runs into the file of the constants. What memory rests on stays.
 TEST(Basis, TheUsersOwnRunsAreAmongThoseThatTheConstantsWereFittedTo) {
-  const std::string file = testing::TempDir() + "constants.yaml";
+  const std::string file = testing::TempDir() + "constants." + std::to_string(::getpid()) + ".yaml";
   PooledConstants constants = built_in_constants();
   const auto with_constants = [&] {
     std::ofstream(file) << constants_to_yaml(constants, "of a test");
@@ -290,7 +292,7 @@ TEST(Basis, TheUsersOwnRunsAreAmongThoseThatTheConstantsWereFittedTo) {
 
 // A machine that only the user has timed the trainer on.
 TEST(Basis, AMachineOfTheUsersOwnRunsHasBeenSeen) {
-  const std::string file = testing::TempDir() + "constants.yaml";
+  const std::string file = testing::TempDir() + "constants." + std::to_string(::getpid()) + ".yaml";
   PooledConstants constants = built_in_constants();
   PublishedRow row = *std::ranges::find_if(published_rows(), [](const PublishedRow& each) {
     return each.trainer == "llm-foundry" && each.machine == "h100-80gb" && each.unpriceable.empty();

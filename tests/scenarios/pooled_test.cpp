@@ -143,7 +143,7 @@ TEST_F(OwnRuns, ThatAreLeftOutMoveNeitherTheFitNorTheLayerThatPredictThem) {
     for (std::size_t i = 0; i < parts.size(); ++i) parts[i] = i % 3 == 0 ? 0 : -1;
     const PooledConstants book = prior_constants({});
     here.replay(here.all(), book);
-    return left_out(here, parts, book);
+    return left_out(here, parts, book, [] {});
   };
   const LeftOutBothWays before = predicted();
   for (std::size_t i = 0; i < table_.rows.size(); i += 3) table_.rows[i].step_s *= 3;
@@ -213,9 +213,11 @@ TEST_F(OwnRuns, ADrawnRunIsNotScored) {
 TEST_F(OwnRuns, MeasuredTimesOfAPaperDoNotMoveItsPaperOutPrediction) {
   std::ifstream in(some_of("fujii-2024", 8, 6));
   std::vector<PublishedTable> tables{table_, read_table(in, "other")};
-  const PooledValidation first = pooled_validation(tables, [](const std::string&) {});
+  const PooledValidation first =
+      pooled_validation(tables, [](const std::string&, double share) { EXPECT_LE(share, 1); });
   for (PublishedRow& row : tables[1].rows) row.step_s *= 2;
-  const PooledValidation second = pooled_validation(tables, [](const std::string&) {});
+  const PooledValidation second =
+      pooled_validation(tables, [](const std::string&, double share) { EXPECT_LE(share, 1); });
   ASSERT_EQ(first.runs.size(), second.runs.size());
   for (std::size_t i = 0; i < first.runs.size(); ++i) {
     if (first.runs[i].trainer != "megatron-core") continue;

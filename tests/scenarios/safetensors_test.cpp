@@ -2,6 +2,8 @@
 // that names the file.
 #include "scenarios/weights/safetensors.h"
 
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string path() { return testing::TempDir() + "tensors.safetensors"; }
+std::string path() { return testing::TempDir() + "tensors." + std::to_string(::getpid()) + ".safetensors"; }
 
 // `length`: that of the header as the file gives it; -1: the true one.
 std::string refusal_of(const std::string& header, const std::string& elements, std::int64_t length = -1) {
