@@ -120,15 +120,20 @@ void set_scenario(PublishedRow& row, const std::string& yaml) {
 }
 
 void set_pipeline(RunKeys& keys, const std::string& model, int pipeline, int chunks) {
-  const int stages = pipeline * chunks;
-  if (model != "deepseek-v3" || stages == 1) return;
+  constexpr int layers = 61, most = 32;
+  const std::int64_t stages = std::int64_t{pipeline} * chunks;
+  if (model != "deepseek-v3" || stages == 1 || stages > layers)
+    return;  // no recipe has a stage without layers but the last
   // src/megatron/bridge/recipes/deepseek/deepseek_v3.py and scripts/performance of NVIDIA-NeMo/Megatron-Bridge:
   // 4, 8 and 16 stages have ⌈61/stages⌉ layers each, the last the rest; 32 are "Et|(tt|)*30mL".
-  constexpr int layers = 61, most = 32;
   std::string list = "[";
-  for (int stage = 0, left = layers; stage < stages; ++stage) {
-    const int each = stages == most ? (stage == 0 ? 1 : stage < most - 1 ? 2 : 0) : (layers + stages - 1) / stages;
-    const int here = std::min(left, each);
+  std::int64_t left = layers;
+  for (std::int64_t stage = 0; stage < stages; ++stage) {
+    const std::int64_t each = stages == most ? (stage == 0         ? 1
+                                                : stage < most - 1 ? 2
+                                                                   : 0)
+                                             : (layers + stages - 1) / stages;
+    const std::int64_t here = std::min(left, each);
     list += (stage > 0 ? ", " : "") + std::to_string(here);
     left -= here;
   }
