@@ -47,8 +47,8 @@ struct Pace {
   bool terminal = false;  // one line is rewritten in place
   int columns = 0;        // of the terminal: a longer line is cut, as it could not be rewritten; 0: no limit
   double quiet_s = 2;     // before the first line, and between two
-  std::function<double()> clock =
-      {};  // seconds from any moment on; unset: the steady clock, and lines without a report
+  // Seconds from any moment on. Unset: the steady clock, and a thread repeats the line where no report comes.
+  std::function<double()> clock = {};
 };
 Pace pace_of(const std::ostream& err);
 
@@ -59,7 +59,7 @@ Pace pace_of(const std::ostream& err);
 //   planning x: simulating the fastest, 12 done, at most 12 left, 50 % after 6 s, about 6 s left
 //   fitting: 2 s                                                        (work that cannot report its share)
 
-// A thread of its own repeats the line where no report comes. So nobody else may write to `err` while it lives.
+// Its thread writes too. So nobody else may write to `err` while it lives.
 class ProgressLine {
  public:
   ProgressLine(std::ostream& err, std::string what) : ProgressLine(err, std::move(what), pace_of(err)) {}

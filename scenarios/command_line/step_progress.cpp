@@ -3,6 +3,7 @@
 #include <malloc.h>
 
 #include <numeric>
+#include <optional>
 #include <utility>
 
 namespace slipway::scenarios {
@@ -18,11 +19,16 @@ PreparedStep prepared_showing(Scenario scenario, std::ostream& err, const Prepar
 
 std::vector<Simulation> simulate_showing(const std::string& what, std::ostream& err, const PreparedStep& prepared,
                                          const Cluster& cluster, const Durations& durations, SimulationOptions how,
-                                         const std::vector<int>& steps) {
+                                         const std::vector<int>& steps, OnInterrupt on_interrupt) {
   ProgressLine progress(err, what);
   progress.counts(static_cast<double>(prepared.graph.tasks.size()) * std::accumulate(steps.begin(), steps.end(), 0.0),
                   "tasks");
   how.progress = [&](double share) { progress.report(share); };
+  std::optional<CatchInterrupts> guard;
+  if (on_interrupt == OnInterrupt::partial) {
+    how.interrupted = CatchInterrupts::asked;
+    guard.emplace();
+  }
 #ifdef __GLIBC__
   malloc_trim(0);
 #endif
@@ -31,18 +37,13 @@ std::vector<Simulation> simulate_showing(const std::string& what, std::ostream& 
 
 SimulatedStep simulated_showing(const Scenario& scenario, const StepOptions& options, std::ostream& err,
                                 OnInterrupt on_interrupt) {
-  return simulated_step(scenario, options,
-                        {[&](const Scenario& of, const PrepareOptions& how) { return prepared_showing(of, err, how); },
-                         [&](const PreparedStep& prepared, SimulationOptions how, const std::vector<int>& steps) {
-                           const auto run = [&] {
-                             return simulate_showing("simulating " + scenario.name, err, prepared,
-                                                     prepared.scenario.cluster, prepared.durations, how, steps);
-                           };
-                           if (on_interrupt == OnInterrupt::as_before) return run();
-                           how.interrupted = CatchInterrupts::asked;
-                           const CatchInterrupts guard;
-                           return run();
-                         }});
+  return simulated_step(
+      scenario, options,
+      {[&](const Scenario& of, const PrepareOptions& how) { return prepared_showing(of, err, how); },
+       [&](const PreparedStep& prepared, const SimulationOptions& how, const std::vector<int>& steps) {
+         return simulate_showing("simulating " + scenario.name, err, prepared, prepared.scenario.cluster,
+                                 prepared.durations, how, steps, on_interrupt);
+       }});
 }
 
 }  // namespace slipway::scenarios

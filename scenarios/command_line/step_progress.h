@@ -15,14 +15,16 @@ namespace slipway::scenarios {
 PreparedStep prepared_showing(Scenario scenario, std::ostream& err, const PrepareOptions& options = {});
 PreparedStep prepared_showing(Scenario scenario, std::ostream& err, const PrepareOptions& options, const Pace& pace);
 
+// What Ctrl-C does to a simulation: end the process, or throw SimulationInterrupted with what is done.
+enum class OnInterrupt { exit, partial };
+
 // simulate_each; `what` begins the line. Returns kept memory to the system before, for the processes that simulate.
 std::vector<Simulation> simulate_showing(const std::string& what, std::ostream& err, const PreparedStep& prepared,
                                          const Cluster& cluster, const Durations& durations, SimulationOptions how,
-                                         const std::vector<int>& steps);
+                                         const std::vector<int>& steps, OnInterrupt on_interrupt = OnInterrupt::exit);
 
-// simulated_step. Ctrl-C throws SimulationInterrupted where `partial`; elsewhere it does what it did before.
-enum class OnInterrupt { as_before, partial };
+// simulated_step.
 SimulatedStep simulated_showing(const Scenario& scenario, const StepOptions& options, std::ostream& err,
-                                OnInterrupt on_interrupt = OnInterrupt::as_before);
+                                OnInterrupt on_interrupt = OnInterrupt::exit);
 
 }  // namespace slipway::scenarios

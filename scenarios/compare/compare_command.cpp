@@ -142,7 +142,7 @@ int compare_command(const std::vector<std::string>& args, std::ostream& out, std
           "by phase: forward, backward, optimizer, exposed messages of each axis, idle. An axis is read from the name\n"
           "of the process group (mesh_tp, DATA_PARALLEL_GROUP).");
   if (!options.parse(args, out)) return status_done;
-  if (const std::string& path = options.arguments()[1]; unreadable(path).empty() && may_be_kineto(path)) {
+  if (const std::string& path = options.arguments()[1]; may_be_kineto(path)) {
     compare_with_profiler(options, out, err);
     return status_done;
   }

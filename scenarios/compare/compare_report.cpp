@@ -56,15 +56,19 @@ void add_trace(Report& report, const Trace& trace, int step, const std::string& 
 
 }  // namespace
 
+Card error_card(double error, bool is_inside, double low_s, double high_s) {
+  Card card{"error of the step", error_text(error), ""};
+  if (high_s <= 0) return card;
+  card.note = fmt::format("{} the 90 % interval, {} to {}", is_inside ? "inside" : "outside", readable_seconds(low_s),
+                          readable_seconds(high_s));
+  card.tone = is_inside ? Tone::good : Tone::bad;
+  return card;
+}
+
 std::vector<Card> comparison_cards(const Comparison& c) {
   std::vector<Card> cards{
       {"measured step time", readable_seconds(c.measured_step_s), "predicted " + readable_seconds(c.predicted_step_s)},
-      {"error of the step", error_text(c.step_error()), ""}};
-  if (c.high_s > 0) {
-    cards.back().note = fmt::format("{} the 90 % interval, {} to {}", c.is_inside() ? "inside" : "outside",
-                                    readable_seconds(c.low_s), readable_seconds(c.high_s));
-    cards.back().tone = c.is_inside() ? Tone::good : Tone::bad;
-  }
+      error_card(c.step_error(), c.is_inside(), c.low_s, c.high_s)};
   cards.push_back(
       {"compute lanes wait", readable_seconds(c.measured_idle_s), "predicted " + readable_seconds(c.predicted_idle_s)});
   return cards;

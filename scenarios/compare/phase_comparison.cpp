@@ -7,6 +7,7 @@
 
 #include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
+#include "scenarios/compare/compare_report.h"
 #include "scenarios/kineto/step_phases.h"
 
 namespace slipway::scenarios {
@@ -111,12 +112,7 @@ Report report_of(const PhaseComparison& c, const std::string& scenario) {
   report.cards = {
       {"measured step time", readable_seconds(c.measured_step_s),
        fmt::format("mean of {}, predicted {}", counted(c.steps, "step"), readable_seconds(c.predicted_step_s))},
-      {"error of the step", fmt::format("{:+.1f} %", 100 * c.step_error()), ""}};
-  if (c.high_s > 0) {
-    report.cards.back().note = fmt::format("{} the 90 % interval, {} to {}", c.is_inside() ? "inside" : "outside",
-                                           readable_seconds(c.low_s), readable_seconds(c.high_s));
-    report.cards.back().tone = c.is_inside() ? Tone::good : Tone::bad;
-  }
+      error_card(c.step_error(), c.is_inside(), c.low_s, c.high_s)};
   report.sections = {
       phases_bar(c, "predicted", &PhasePair::predicted_s, c.predicted_step_s),
       phases_bar(c, "measured", &PhasePair::measured_s, c.measured_step_s),

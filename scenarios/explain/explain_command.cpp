@@ -9,7 +9,6 @@
 #include "scenarios/command_line/options.h"
 #include "scenarios/command_line/progress.h"
 #include "scenarios/explain/explanation.h"
-#include "scenarios/files/files.h"
 #include "scenarios/kineto/kineto_trace.h"
 #include "scenarios/kineto/step_phases.h"
 #include "scenarios/language/scenario_of_trace.h"
@@ -92,7 +91,7 @@ int explain_command(const std::vector<std::string>& args, std::ostream& out, std
   ExplainOptions how;
   std::optional<Trace> trace;
   if (const auto path = options.text("run")) {
-    if (unreadable(*path).empty() && may_be_kineto(*path)) {
+    if (may_be_kineto(*path)) {
       how.measured_s = profiled_step_s(*path, err);
     } else {
       trace = trace_from(*path);

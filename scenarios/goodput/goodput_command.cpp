@@ -60,7 +60,10 @@ int goodput_command(const std::vector<std::string>& args, std::ostream& out, std
   const double step_s = simulated_step_s(scenario, err);
   const GoodputAnswer answer = [&] {
     ProgressLine progress(err, "simulating failures");
-    return goodput_of(scenario, step_s, days, histories, [&](double share) { progress.report(share); });
+    return goodput_of(scenario, step_s, days, histories, [&](int done, int all) {
+      progress.counts(all, "histories");
+      progress.report(static_cast<double>(done) / all);
+    });
   }();
   if (const auto path = options.text("report")) write_report(*path, report_of(scenario, answer));
   out << (options.has("json") ? goodput_json(scenario, answer) : goodput_text(scenario, answer));

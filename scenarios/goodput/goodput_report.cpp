@@ -192,7 +192,7 @@ void check_histories(const FaultyTraining& training, double days, int histories)
 }
 
 GoodputAnswer goodput_of(const Scenario& scenario, double step_s, double days, int histories,
-                         const std::function<void(double)>& progress) {
+                         const std::function<void(int, int)>& progress) {
   GoodputAnswer answer;
   answer.training = training_of(scenario, step_s);
   answer.horizon_s = days * day_s;
@@ -207,7 +207,7 @@ GoodputAnswer goodput_of(const Scenario& scenario, double step_s, double days, i
   const std::set<std::int64_t> intervals = intervals_around(own);
   const int all = static_cast<int>(intervals.size()) * (answer.training.node_mtbf_s > 0 ? histories : 1);
   int done = 0;
-  const auto each = [&] { progress(++done / static_cast<double>(all)); };
+  const auto each = [&] { progress(++done, all); };
   for (const std::int64_t steps : intervals) {
     answer.around.push_back(row_of(answer.training, steps, answer, histories, scenario.run.seed, each));
     if (steps == own) answer.own = answer.around.back();

@@ -47,9 +47,9 @@ FaultyTraining training_of(const Scenario& scenario, double step_s);
 // time between failures of a second is a slip of its unit.
 void check_histories(const FaultyTraining& training, double days, int histories);
 // One history where all failures are planned; otherwise `histories` of them, with seeds from run.seed on.
-// `progress` is told the share of histories that are simulated.
+// `progress` is told how many histories are simulated, of how many.
 GoodputAnswer goodput_of(const Scenario& scenario, double step_s, double days, int histories,
-                         const std::function<void(double share)>& progress);
+                         const std::function<void(int done, int all)>& progress);
 
 // 90 of 100 trainings are expected to make as many tokens a day, by the interval of the step and that of the share of
 // histories, which do not depend on each other. Unset where the step has no interval.

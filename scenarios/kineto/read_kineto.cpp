@@ -322,7 +322,8 @@ void Handler::finish() {
 }  // namespace
 
 bool may_be_kineto(const std::string& path) {
-  if (!std::filesystem::is_regular_file(path)) return false;  // a pipe can be read once
+  std::error_code unreachable;
+  if (!std::filesystem::is_regular_file(path, unreachable)) return false;  // a pipe can be read once
   std::ifstream file(path, std::ios::binary);
   std::string beginning(1 << 16, '\0');
   file.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));

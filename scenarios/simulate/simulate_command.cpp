@@ -80,10 +80,9 @@ std::optional<DegradationCost> cost_of_degradation(const SimulatedStep& step, do
   SimulationOptions how;
   how.chains = options.chains;
   const Cluster sound = healthy(prepared.scenario.cluster);
-  how.interrupted = CatchInterrupts::asked;
-  const CatchInterrupts guard;
-  const std::vector<Simulation> without = simulate_showing("simulating the healthy cluster", err, prepared, sound,
-                                                           durations_of(prepared.graph, sound), how, {options.steps});
+  const std::vector<Simulation> without =
+      simulate_showing("simulating the healthy cluster", err, prepared, sound, durations_of(prepared.graph, sound), how,
+                       {options.steps}, OnInterrupt::partial);
   return degradation_cost(prepared, step_s, step.simulation.timeline, without.front().timeline);
 }
 

@@ -172,9 +172,9 @@ double Cells::number_or(std::string_view column, double otherwise) const {
   return empty(column) ? otherwise : number(column);
 }
 
-int Cells::count_or(std::string_view column, int otherwise) const {
-  return empty(column) ? otherwise : number(column) == 0 ? 0 : count(column);
-}
+int Cells::whole(std::string_view column) const { return number(column) == 0 ? 0 : count(column); }
+
+int Cells::whole_or(std::string_view column, int otherwise) const { return empty(column) ? otherwise : whole(column); }
 
 RowStatus Cells::status(std::string_view ok, std::string_view out_of_memory) const {
   const std::string& written = text("status");

@@ -70,7 +70,8 @@ class Cells {
   double number(std::string_view column) const;                       // finite, at least 0
   double above_zero(std::string_view column) const;                   // a number above 0
   double number_or(std::string_view column, double otherwise) const;  // `otherwise` without a value
-  int count_or(std::string_view column, int otherwise) const;         // 0 to 1e9; `otherwise` without a value
+  int whole(std::string_view column) const;                           // the same from 0
+  int whole_or(std::string_view column, int otherwise) const;         // `otherwise` without a value
   bool flag(std::string_view column) const;                           // 0, 1, true, false, True, False
   // The end of a run: one of these two words, or any other word, which no score uses. CellError when empty.
   RowStatus status(std::string_view ok, std::string_view out_of_memory) const;

@@ -56,7 +56,7 @@ void read_dgxc(const Cells& cells, PublishedRow& row) {
   set_layout(keys, layout);
   if (!cells.empty("layers")) keys.set("model.layers", cells.integer("layers"));  // small clusters train fewer
   set_pipeline(keys, model, layout.pipeline, layout.chunks);
-  if (degree(cells, "ep") > 1) set_experts(keys, degree(cells, "ep"), cells.count_or("etp", 0), "");
+  if (degree(cells, "ep") > 1) set_experts(keys, degree(cells, "ep"), cells.whole_or("etp", 0), "");
   // User buffers of Transformer Engine in NeMo's recipes of dense models: nemo/collections/llm/recipes/tp_overlap_configs.
   else if (layout.tensor > 1)
     keys.set("schedule.overlap_tensor", "true");

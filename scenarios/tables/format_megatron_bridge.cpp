@@ -58,7 +58,7 @@ void read_megatron_bridge(const Cells& cells, PublishedRow& row) {
   set_pipeline(keys, model, layout.pipeline, layout.chunks);
   const bool has_experts = cells.text("moe") == "yes";
   if (has_experts) {
-    set_experts(keys, degree(cells, "ep"), cells.count_or("r_expert_tensor_parallel_size", 0),
+    set_experts(keys, degree(cells, "ep"), cells.whole_or("r_expert_tensor_parallel_size", 0),
                 cells.text("r_moe_flex_dispatcher_backend"));
     if (!cells.empty("r_moe_a2a_overlap") && cells.flag("r_moe_a2a_overlap")) set_merged(keys);
     if (cells.text("variant") == "tokendrop")

@@ -25,7 +25,7 @@ void read_mlperf(const Cells& cells, PublishedRow& row) {
 
   keys.set("cluster.trainer", "megatron-bridge");
   keys.assume("the submission has the habits of Megatron-Bridge");
-  set_cluster(keys, row.machine, row.gpus, cells.count_or("accelerators_per_node", 8));
+  set_cluster(keys, row.machine, row.gpus, cells.whole_or("accelerators_per_node", 8));
   const RunLayout layout{.tensor = cells.count("tp"),
                          .context = degree(cells, "cp"),
                          .pipeline = cells.count("pp"),

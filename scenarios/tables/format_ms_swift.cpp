@@ -34,7 +34,7 @@ void read_ms_swift(const Cells& cells, PublishedRow& row) {
                     .micro_batch = cells.integer("mbs"),
                     .global_batch = cells.integer("gbs"),
                     .sequence = cells.integer("max_length")});
-  set_experts(keys, degree(cells, "ep"), cells.count_or("etp", 0), "");
+  set_experts(keys, degree(cells, "ep"), cells.whole_or("etp", 0), "");
   const bool eight = !cells.empty("fp8") && comment.find("BF16") == std::string::npos;
   set_precision(keys, eight ? cells.text("fp8") : "bf16");
   keys.set("schedule.recompute", cells.empty("recompute") ? "none" : cells.text("recompute"), "recomputation");

@@ -37,8 +37,7 @@ void read_layout(const Cells& cells, PublishedRow& row) {
   row.step.layout.sequence_parallel = scattered;
   row.step.layout.pipeline = static_cast<int>(figure("pp", "pp"));
   row.step.micro_batch = figure("mbs", "mbs");
-  row.step.layout.zero =
-      cells.empty("zero_stage") ? static_cast<int>(named(name, "zero")) : cells.count_or("zero_stage", 0);
+  row.step.layout.zero = cells.empty("zero_stage") ? static_cast<int>(named(name, "zero")) : cells.whole("zero_stage");
   // Each is at most 1e9: a product of three may be beyond 64 bits.
   const double ranks = 1.0 * row.step.layout.data * row.step.layout.tensor * row.step.layout.pipeline;
   if (ranks != static_cast<double>(row.gpus)) throw CellError("dp x tp x pp is not the number of GPUs");

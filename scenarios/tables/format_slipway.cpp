@@ -66,12 +66,12 @@ void read_slipway(const Cells& cells, PublishedRow& row) {
   row.step.kernels = cells.choice("kernels", kernels_names);
   row.step.layout.pipeline = cells.count("pipeline");
   row.step.layout.chunks = cells.count("chunks");
-  row.step.layout.zero = cells.number("zero") == 0 ? 0 : cells.count("zero");
+  row.step.layout.zero = cells.whole("zero");
   row.step.recompute = cells.choice("recompute", recompute_names);
   row.step.gradient_dtype = dtype_in(cells, "gradient_dtype");
   if (!cells.empty("dtype")) row.step.dtype = dtype_in(cells, "dtype");
   row.fp8 = !cells.empty("fp8") && cells.flag("fp8");
-  row.shard_group = cells.count_or("shard_group", 0);
+  row.shard_group = cells.whole_or("shard_group", 0);
   row.fixed_pipeline = cells.empty("after_pp_fix") || cells.flag("after_pp_fix");
   row.all_reduce_bytes_per_s = cells.number_or("all_reduce_bytes_per_s", 0);
   row.allocated_bytes = cells.number_or("allocated_bytes", 0);

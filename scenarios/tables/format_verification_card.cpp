@@ -49,7 +49,7 @@ void read_verification_card(const Cells& cells, PublishedRow& row) {
                          .sequence = cells.integer("seq")};
   set_layout(keys, layout);
   set_pipeline(keys, model, layout.pipeline, layout.chunks);
-  set_experts(keys, degree(cells, "ep"), cells.count_or("etp", 0), cells.text("dispatcher"));
+  set_experts(keys, degree(cells, "ep"), cells.whole_or("etp", 0), cells.text("dispatcher"));
   set_precision(keys, cells.text("precision"));
   set_usual_recompute(keys, model, row.machine, cells.text("precision"));
   set_usual_moments(keys, model);

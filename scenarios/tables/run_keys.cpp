@@ -122,8 +122,8 @@ void set_scenario(PublishedRow& row, const std::string& yaml) {
 void set_pipeline(RunKeys& keys, const std::string& model, int pipeline, int chunks) {
   constexpr int layers = 61, most = 32;
   const std::int64_t stages = std::int64_t{pipeline} * chunks;
-  if (model != "deepseek-v3" || stages == 1 || stages > layers)
-    return;  // no recipe has a stage without layers but the last
+  // No recipe has more stages than layers.
+  if (model != "deepseek-v3" || stages == 1 || stages > layers) return;
   // src/megatron/bridge/recipes/deepseek/deepseek_v3.py and scripts/performance of NVIDIA-NeMo/Megatron-Bridge:
   // 4, 8 and 16 stages have ⌈61/stages⌉ layers each, the last the rest; 32 are "Et|(tt|)*30mL".
   std::string list = "[";

@@ -55,7 +55,8 @@ LeftOutBothWays left_out(PooledRuns& runs, const std::vector<int>& parts, const 
   PooledOptions options;
   options.start = &fitted;
   options.replays = 0;
-  for (int part = 0; part < count_of(parts); each(), ++part) {
+  const int count = count_of(parts);
+  for (int part = 0; part < count; each(), ++part) {
     std::vector<std::size_t> kept, out;
     for (std::size_t i = 0; i < runs.size(); ++i) (parts[i] == part ? out : kept).push_back(i);
     if (out.empty() || kept.empty()) continue;
