@@ -1,8 +1,6 @@
 // The basis of a prediction's times: printed with the answer, and equal to the published tables.
 #include "scenarios/basis/basis.h"
 
-#include <unistd.h>
-
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -16,6 +14,7 @@
 #include "scenarios/tables/csv.h"
 #include "scenarios/tables/formats.h"
 #include "tests/support/command_test.h"
+#include "tests/support/scenario_file.h"
 
 namespace slipway::test {
 namespace {
@@ -72,22 +71,20 @@ TEST(Basis, WithoutATrainerItSaysThatGenericIsMeantAndWhoHasPublishedRunsOnThisM
 
 TEST(Basis, AProfileOfAFileIsNamedWithItsSourceOrWithThatItHasNone) {
   const std::string profile = text_of(root + "/models/machine/profiles/b200.yaml");
-  const std::string folder = testing::TempDir() + "basis." + std::to_string(::getpid());
-  std::filesystem::create_directories(folder);
+  const ScenarioFolder folder;
   const auto simulated_on = [&](const std::string& name, const std::string& provenance) {
     std::string text = profile;
     if (const auto at = text.find("\nprovenance:"); at != std::string::npos) text.erase(at);
-    std::ofstream(folder + "/" + name) << text << provenance;
-    return simulated({"cluster.machine=" + folder + "/" + name});
+    return simulated({"cluster.machine=" + folder.write(name, text + provenance)});
   };
   EXPECT_THAT(simulated_on("sourced.yaml", "\nprovenance: {source: a data sheet, date: 2026-01-02}\n"),
-              HasSubstr("Machine profile " + folder + "/sourced.yaml: a data sheet, 2026-01-02.\n"));
+              HasSubstr("Machine profile " + folder.path().string() + "/sourced.yaml: a data sheet, 2026-01-02.\n"));
   EXPECT_THAT(simulated_on("unsourced.yaml", "\n"), HasSubstr("/unsourced.yaml: its numbers have no stated source"));
 }
 
 TEST(Basis, ATrainerOfAFileIsNamedByItAndItsRunsAreUnknown) {
-  const std::string file = testing::TempDir() + "nanotron." + std::to_string(::getpid()) + ".yaml";
-  std::ofstream(file) << text_of(root + "/models/trainers/nanotron.yaml");
+  const ScenarioFolder folder;
+  const std::string file = folder.write("nanotron.yaml", text_of(root + "/models/trainers/nanotron.yaml"));
   const std::string text = simulated({"cluster.trainer=" + file, "layout.zero=3"});
   EXPECT_THAT(text, HasSubstr("; as nanotron of " + file + " trains"));
   EXPECT_THAT(text, Not(HasSubstr("Outside the runs")));
@@ -261,10 +258,10 @@ TEST(Basis, InsideThePublishedRangeNothingIsSaidAndBeyondItTheRangeIsTheTables) 
 
 // `slipway calibrate --runs` writes the runs into the file of the constants. What memory rests on stays.
 TEST(Basis, TheUsersOwnRunsAreAmongThoseThatTheConstantsWereFittedTo) {
-  const std::string file = testing::TempDir() + "constants." + std::to_string(::getpid()) + ".yaml";
+  const ScenarioFolder folder;
   PooledConstants constants = built_in_constants();
   const auto with_constants = [&] {
-    std::ofstream(file) << constants_to_yaml(constants, "of a test");
+    const std::string file = folder.write("constants.yaml", constants_to_yaml(constants, "of a test"));
     return summary({"cluster.trainer=llm-foundry", "cluster.constants=" + file});
   };
   const auto tensor_is_outside = [](const nlohmann::json& answer) {
@@ -292,14 +289,14 @@ TEST(Basis, TheUsersOwnRunsAreAmongThoseThatTheConstantsWereFittedTo) {
 
 // A machine that only the user has timed the trainer on.
 TEST(Basis, AMachineOfTheUsersOwnRunsHasBeenSeen) {
-  const std::string file = testing::TempDir() + "constants." + std::to_string(::getpid()) + ".yaml";
+  const ScenarioFolder folder;
   PooledConstants constants = built_in_constants();
   PublishedRow row = *std::ranges::find_if(published_rows(), [](const PublishedRow& each) {
     return each.trainer == "llm-foundry" && each.machine == "h100-80gb" && each.unpriceable.empty();
   });
   row.machine = "h200";
   constants.runs = csv_line(slipway_columns()) + csv_line(slipway_fields(row));
-  std::ofstream(file) << constants_to_yaml(constants, "of a test");
+  const std::string file = folder.write("constants.yaml", constants_to_yaml(constants, "of a test"));
   const std::vector<std::string> h200{"cluster.trainer=llm-foundry", "cluster.machine=h200"};
   EXPECT_EQ(summary(h200)["not_seen"], "h200");
   EXPECT_EQ(summary({h200[0], h200[1], "cluster.constants=" + file})["not_seen"], "");
