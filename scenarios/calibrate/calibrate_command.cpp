@@ -24,6 +24,7 @@
 #include "scenarios/execute/rank_program.h"
 #include "scenarios/files/files.h"
 #include "scenarios/language/profiles.h"
+#include "scenarios/language/scenario_of_trace.h"
 #include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {
@@ -54,7 +55,7 @@ CommandOptions calibrate_options() {
       .flag("measure", "run the micro-benchmarks here, on all of the machine's ranks at once")
       .value("rank-program", "PATH", "the program that measures (SLIPWAY_RANK, or slipway-rank beside slipway)")
       .values("measured", "FILE", "read what `slipway-rank --measure` wrote, here or elsewhere; may be repeated")
-      .values("trace", "FILE", "take the trace of an executed run of this scenario; may be repeated")
+      .values("trace", "FILE", "take the trace of an executed run on this machine, in any layout; may be repeated")
       .values("kineto", "FILE",
               "read a trace of PyTorch's profiler (JSON or .json.gz), one of each rank; may be repeated")
       .value("machine", "NAME|FILE",
@@ -115,12 +116,21 @@ Trace of_scenario(Trace trace, const Scenario& scenario, const std::string& path
   }
 }
 
-std::vector<Observation> observations_in(const Trace& trace, const std::shared_ptr<const TaskGraph>& graph,
-                                         const Scenario& scenario, const std::string& path) {
+// A trace says what it executed, so runs of several layouts fit one machine. `scenario` where it does not say or its
+// files are gone, and where its batch grew: then `scenario` says which of the batches is meant.
+std::vector<Observation> observations_in(const Trace& trace, const Scenario& scenario, const std::string& path) {
+  std::optional<LoadResult> own;
+  if (!trace.summary.empty() && batches_in(trace).empty()) own = scenario_of_trace(trace, scenario.path);
+  const Scenario& executed = own && own->errors.empty() ? own->scenario : scenario;
   try {
-    return observations_of(trace, graph, scenario.cluster, path);
+    return observations_of(of_scenario(trace, executed, path), std::make_shared<const TaskGraph>(lower(executed.step)),
+                           executed.cluster, path);
   } catch (const std::runtime_error& error) {
-    throw UsageError(error.what());
+    const std::string unusable =
+        own && !own->errors.empty()
+            ? "\nwhat the trace says that it executed cannot be used here:\n" + describe(own->errors)
+            : "";
+    throw UsageError(error.what() + unusable);
   }
 }
 
@@ -195,15 +205,12 @@ Evidence evidence_of(const CommandOptions& options, const std::optional<Scenario
   Evidence evidence;
   // Traces first: a wrong trace is found before minutes of measuring.
   std::vector<Observation> from_traces;
-  if (!options.all("trace").empty()) {
-    const auto graph = std::make_shared<const TaskGraph>(lower(scenario->step));
-    for (const std::string& path : options.all("trace")) {
-      const Trace trace = of_scenario(trace_from(path), *scenario, path);
-      const std::vector<Observation> more = observations_in(trace, graph, *scenario, path);
-      from_traces.insert(from_traces.end(), more.begin(), more.end());
-      evidence.best_task_rate = std::max(evidence.best_task_rate, best_task_rate(trace));
-      ++evidence.traces;
-    }
+  for (const std::string& path : options.all("trace")) {
+    const Trace trace = trace_from(path);
+    const std::vector<Observation> more = observations_in(trace, *scenario, path);
+    from_traces.insert(from_traces.end(), more.begin(), more.end());
+    evidence.best_task_rate = std::max(evidence.best_task_rate, best_task_rate(trace));
+    ++evidence.traces;
   }
   evidence.profiler_traces = options.all("kineto").size();
   evidence.measurements = measurements_of(options, scenario, profiled.measurements, err);

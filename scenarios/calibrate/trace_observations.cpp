@@ -94,16 +94,18 @@ class TraceReader {
   }
 
   std::vector<Observation> read() {
+    if (are_processors(cluster_.groups) && !uses_kfac(graph_->step)) note_ends();
     const int first_step = trace_.steps > 1 ? 1 : 0;
     for (const TraceRecord& record : trace_.records) {
       if (uses_kfac(graph_->step) && is_of_a_refresh(record)) continue;
       const TaskId task = task_of(record);
       refuse_other_work(record, task);
       if (record.step < first_step) continue;
+      const double seconds = work_seconds(record) + handover_of(record, task);
       if (graph_->tasks[task].communicator == none)
-        note_compute(record, task);
+        note_compute(record, task, seconds);
       else
-        note_message(record, task);
+        note_message(record, task, seconds);
     }
     std::vector<Observation> observations;
     for (const auto& [key, sample] : compute_) observations.push_back(compute_observation(key, sample));
@@ -118,6 +120,38 @@ class TraceReader {
     std::vector<double> seconds, shares;
     std::string kind, name;
   };
+
+  // Ends of what ran in a step on a rank, by task and by lane.
+  struct Ends {
+    std::map<TaskId, double> of_task;
+    std::map<int, std::vector<double>> of_lane;  // by communicator, ascending
+  };
+
+  void note_ends() {
+    for (const TraceRecord& record : trace_.records) {
+      Ends& ends = ends_[{record.step, record.rank}];
+      ends.of_task[task_of(record)] = record.end_s;
+      ends.of_lane[record.group].push_back(record.end_s);
+    }
+    for (auto& [at, ends] : ends_)
+      for (auto& [lane, times] : ends.of_lane) std::sort(times.begin(), times.end());
+  }
+
+  // Seconds from when a task could have begun to when its lane's thread had it: after the last of its predecessors, and
+  // of its lane. On processors a sleeping thread is woken, which a step pays as it pays the task.
+  double handover_of(const TraceRecord& record, TaskId task) const {
+    const auto found = ends_.find({record.step, record.rank});
+    if (found == ends_.end()) return 0;
+    const Ends& ends = found->second;
+    double ready = -1;
+    for (const TaskId before : graph_->predecessors[task])
+      if (const auto end = ends.of_task.find(before); end != ends.of_task.end()) ready = std::max(ready, end->second);
+    if (ready < 0) return 0;  // it waited for nothing of this step
+    const std::vector<double>& lane = ends.of_lane.at(record.group);
+    if (const auto next = std::upper_bound(lane.begin(), lane.end(), record.start_s); next != lane.begin())
+      ready = std::max(ready, *std::prev(next));
+    return std::max(0.0, record.start_s - ready);
+  }
 
   TaskId task_of(const TraceRecord& record) const {
     const auto found = tasks_.find(record.label);
@@ -149,20 +183,28 @@ class TraceReader {
   // The fit takes only ranks of the first node group, whose machine it writes.
   bool is_of_first_group(int rank) const { return place_of(cluster_, rank).group == 0; }
 
-  void note_compute(const TraceRecord& record, TaskId task) {
+  void note_compute(const TraceRecord& record, TaskId task, double seconds) {
     if (!is_of_first_group(record.rank)) return;
     const double share = overlap_share(busy_, record, trace_.window);
     Sample& sample = compute_[{graph_->tasks[task].work, share > undisturbed_share}];
-    sample.seconds.push_back(work_seconds(record));
+    sample.seconds.push_back(seconds);
     sample.shares.push_back(share);
     sample.kind = record.kind;
     sample.name = record.label + " of rank " + std::to_string(record.rank);
   }
 
-  void note_message(const TraceRecord& record, TaskId task) {
+  void note_message(const TraceRecord& record, TaskId task, double seconds) {
     double& slowest = message_[{task, record.step}];
-    slowest = std::max(slowest, work_seconds(record));
+    slowest = std::max(slowest, seconds);
     message_kind_[task] = record.kind;
+  }
+
+  // Steps are sums of tasks, so the mean counts; without its tenth at either end, where other programs were meant.
+  static double typical_of_a_sum(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    const std::ptrdiff_t off = static_cast<std::ptrdiff_t>(values.size()) / 10;
+    const auto from = values.begin() + off, to = values.end() - off;
+    return std::accumulate(from, to, 0.0) / static_cast<double>(to - from);
   }
 
   static double total(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
@@ -171,7 +213,7 @@ class TraceReader {
     Observation observation;
     observation.kind = sample.kind;
     observation.name = sample.name;
-    observation.seconds = median(sample.seconds);
+    observation.seconds = typical_of_a_sum(sample.seconds);
     observation.weight = total(sample.seconds);
     observation.overlap_share = key.second ? median(sample.shares) : 0;
     observation.predict = [graph = graph_, work = static_cast<std::size_t>(key.first)](const Machine& machine) {
@@ -215,7 +257,7 @@ class TraceReader {
       observation.group = inside ? ObservationGroup::node_link : ObservationGroup::network_link;
       observation.kind = sample.kind;
       observation.name = sample.name;
-      observation.seconds = median(sample.seconds);
+      observation.seconds = typical_of_a_sum(sample.seconds);
       observation.weight = total(sample.seconds);
       observation.predict = [graph = graph_, at = static_cast<std::size_t>(work), count = static_cast<int>(members),
                              is_node = inside, share = sharing](const Machine& machine) {
@@ -240,6 +282,7 @@ class TraceReader {
   std::string name_;
   std::unordered_map<std::string, std::vector<TaskId>> tasks_;
   BusyTimes busy_;
+  std::map<std::pair<int, int>, Ends> ends_;  // (step, rank); of processors, without K-FAC, whose refreshes come and go
   std::map<std::pair<std::int32_t, bool>, Sample> compute_;  // (work, overlapped)
   std::map<std::pair<TaskId, int>, double> message_;         // (task, step)
   std::map<TaskId, std::string> message_kind_;

@@ -2,8 +2,9 @@
 //
 //   record "1B0" of rank 1, 0.081 s ──► task 1B0 ──► its segment's operators ──► Observation
 //
-// Equal work counts once, with the median over its instances (steps, micro-batches, replicas). The first step
-// warms caches up and is left out where there are others. The work time of a message is its slowest member's.
+// Equal work counts once, with the mean over its instances (steps, micro-batches, replicas), but for the tenth at either
+// end: a step is a sum of tasks. The first step warms caches up and is left out where there are others. The work time of a
+// message is its slowest member's. On processors a task takes from when it could have begun: a thread that sleeps is woken.
 // The weight of an observation is its seconds in the run. A compute task has the share of its time in which its
 // rank also communicated.
 // Guarded by tests/scenarios/trace_observations_test.cpp: the fit to the trace of a made-up machine finds that machine.

@@ -4,8 +4,8 @@
 
 namespace slipway::scenarios {
 
-LoadResult scenario_of_trace(const Trace& trace, const std::string& path) {
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+LoadResult scenario_of_trace(const Trace& trace, const std::string& beside) {
+  const std::filesystem::path folder = std::filesystem::path(beside).parent_path();
   return load_scenario_text(trace.summary, (folder / (trace.scenario + ".yaml")).string());
 }
 

@@ -8,7 +8,8 @@
 
 namespace slipway::scenarios {
 
-// `path`: of the trace; paths in the scenario start from its folder. A trace of others has no scenario: one error.
-LoadResult scenario_of_trace(const Trace& trace, const std::string& path);
+// `beside`: a file in whose folder the scenario's relative paths begin: the trace itself, or the scenario's file. A trace
+// of others has no scenario: one error.
+LoadResult scenario_of_trace(const Trace& trace, const std::string& beside);
 
 }  // namespace slipway::scenarios

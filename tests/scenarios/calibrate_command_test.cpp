@@ -326,6 +326,30 @@ TEST_F(CalibrateCommand, FitsTheTraceOfAnExecutedRun) {
   EXPECT_THAT(err_.str(), HasSubstr("the trace is of another scenario"));
 }
 
+// A trace holds what it executed, so that runs of several layouts can be given at once.
+TEST_F(CalibrateCommand, FitsTracesOfLayoutsThatTheScenarioDoesNotHave) {
+  std::vector<std::string> args;
+  for (const std::string layout : {"layout.pipeline=1", "layout.data=1"}) {
+    const Scenario scenario = load_scenario(scenario_path, {layout}).scenario;
+    TaskGraph graph = lower(scenario.step);
+    Cluster cluster = scenario.cluster;
+    cluster.groups[0].machine = truth();
+    cluster.fabrics = default_fabrics(cluster.groups);
+    const Durations durations = durations_of(graph, cluster);
+    set_global_order(graph, durations);
+    Trace trace = trace_of(graph, replay(graph, durations, 3), "libtorch");
+    trace.scenario = scenario.name, trace.summary = scenario.resolved;
+    const std::string path = (folder_ / (layout + ".json")).string();
+    std::ofstream file(path);
+    write_chrome_trace(file, trace);
+    args.insert(args.end(), {"--trace", path});
+  }
+  args.insert(args.end(), {"--measured", write("m.0", measured_on(truth())), "-o", profile()});
+  ASSERT_EQ(run(args), status_done) << err_.str();
+  expect_is_truth(fitted(), 0.05);
+  EXPECT_THAT(fitted().provenance.source, HasSubstr("micro-benchmarks and 2 traces"));
+}
+
 TEST_F(CalibrateCommand, ARunOnAGpuMovesTheConstantsOfItsKernels) {
   const std::string path = std::string(SLIPWAY_SOURCE_DIR) + "/scenarios/examples/llama-8b-64xh100.yaml";
   const std::vector<std::string> small{"model.layers=8",         "cluster.nodes=1", "layout.pipeline=2",

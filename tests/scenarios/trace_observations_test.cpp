@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "schedules/draw/timeline_trace.h"
 #include "schedules/time/durations.h"
@@ -84,6 +85,46 @@ TEST(TraceObservations, LeaveTheFirstStepOutAndCountEqualWorkOnce) {
   for (const Observation& observation : observations) {
     EXPECT_NEAR(observation.predict(truth()) / observation.seconds, 1, 1e-6) << observation.name;
   }
+}
+
+// Every thread wakes up 20 us late.
+TEST(TraceObservations, OfProcessorsCountTheTimeThatAThreadTakesToWakeUp) {
+  const auto graph = graph_of(2, 2, 1);
+  const auto with = [&](int cores) {
+    Machine machine = truth();
+    machine.cores = cores;
+    Trace late = executed(graph);
+    for (TraceRecord& record : late.records) record.start_s += 20e-6;
+    std::map<std::string, double> change;
+    const auto as_was = observations_of(executed(graph), graph, cluster_of(machine), "t.json");
+    const auto observations = observations_of(late, graph, cluster_of(machine), "t.json");
+    for (std::size_t i = 0; i < observations.size(); ++i)
+      change[observations[i].kind] =
+          std::max(change[observations[i].kind], as_was.at(i).seconds - observations[i].seconds);
+    return change;
+  };
+  const auto processors = with(4), gpus = with(0);
+  for (const char* kind : {"backward", "all-gather", "reduce-scatter", "optimizer"}) {
+    EXPECT_NEAR(processors.at(kind), 0, 1e-9) << kind;
+    EXPECT_NEAR(gpus.at(kind), 20e-6, 1e-9) << kind;
+  }
+}
+
+TEST(TraceObservations, AreTheMeanOfTheirInstancesWithoutTheFarthest) {
+  const auto graph = graph_of(1, 1, 1);
+  const auto backward = [&](double every_other, double one) {
+    Trace trace = trace_of(*graph, replay(*graph, durations_of(*graph, cluster_of(truth())), 8), "libtorch");
+    int seen = 0;
+    for (TraceRecord& record : trace.records)
+      if (record.step > 0 && record.kind == "backward")
+        record.end_s = record.start_s + work_seconds(record) * (++seen == 11 ? one : seen % 2 == 0 ? every_other : 1);
+    for (const Observation& each : observations_of(trace, graph, cluster_of(truth()), "t.json"))
+      if (each.kind == "backward") return each.seconds;
+    return 0.0;
+  };
+  const double alike = backward(1, 1);
+  EXPECT_NEAR(backward(1.2, 1) / alike, 1.1, 1e-6) << "a median would be one of the two";
+  EXPECT_NEAR(backward(1, 100) / alike, 1, 1e-6);
 }
 
 TEST(TraceObservations, KnowWhichTasksRanBesideCommunication) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Steps over shaped links, predicted and measured: run.py [--build BUILD] [--only TEXT] [--again] [--write]
 
-Calibrates one profile for two ranks and one for four on links of 50 Mbit/s. Executes every case on other links,
+Calibrates one profile for two ranks and one for four by two runs on links of 50 Mbit/s. Executes every case on other links,
 predicts it, and prints tables. Results lie in BUILD/shaped-links/.
 
 --only           executes the cases whose name contains TEXT
@@ -116,21 +116,24 @@ def slipway(build, *words):
 
 
 def calibrate(build, folder, count):
-    """The profile of `count` ranks on as many hosts. Computation: micro-benchmarks of all of them at once. Messages: the
-    trace of one run on links of CALIBRATED_AT."""
+    """The profile of `count` ranks on as many hosts: micro-benchmarks of all of them at once, and the traces of two runs on
+    links of CALIBRATED_AT. One has whole layers as tasks and large messages, the other small ones."""
     profile, measured = folder / f"{count}-hosts.yaml", folder / f"measured-{count}"
     with hosts.Hosts(count, UNSHAPED) as network:
         words = [build / "slipway-rank", "--measure", measured, "--dtype", "float32"]
         check_ended(network.start_ranks(words, outputs=folder), folder, CALIBRATION_LIMIT_S)
     lines = [line for rank in range(count) for line in open(f"{measured}.{rank}")]
     measured.write_text("".join(line for line in lines if "members=" not in line))
-    keys = {"layout.data": count, "layout.zero": 1, "run.steps": 20}
-    case = Case(f"data {count}, ZeRO 1", keys, count, CALIBRATED_AT / MBIT)
     assumed = SOURCE / "scenarios" / "examples" / "machines" / "cpu-test.yaml"
-    execute(build, folder, case, case.settings(assumed, 1, 0), 29399, None)
-    trace = (folder / "run" / "trace.json").replace(folder / f"trace-{count}.json")
+    traces = []
+    for layout in ({"layout.data": count, "layout.zero": 1},
+                   {"layout.tensor": count, "layout.sequence_parallel": "true", **WHOLE}):  # fmt: skip
+        case = Case("calibrated", {**layout, "run.steps": 20}, count, CALIBRATED_AT / MBIT)
+        execute(build, folder, case, case.settings(assumed, 1, 0), 29390 + len(traces), None)
+        trace = folder / f"trace-{count}-{len(traces)}.json"
+        traces += ["--trace", (folder / "run" / "trace.json").replace(trace)]
     print(slipway(build, "calibrate", case.scenario, *case.settings(STUDY / "unmeasured.yaml", 1, 0), "--measured",
-                  measured, "--trace", trace, "-o", profile), flush=True)  # fmt: skip
+                  measured, *traces, "-o", profile), flush=True)  # fmt: skip
     return profile
 
 
