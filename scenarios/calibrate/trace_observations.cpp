@@ -94,7 +94,7 @@ class TraceReader {
   }
 
   std::vector<Observation> read() {
-    if (are_processors(cluster_.groups) && !uses_kfac(graph_->step)) note_ends();
+    if (are_processors(cluster_.groups) && trace_.window == 1 && !uses_kfac(graph_->step)) note_ends();
     const int first_step = trace_.steps > 1 ? 1 : 0;
     for (const TraceRecord& record : trace_.records) {
       if (uses_kfac(graph_->step) && is_of_a_refresh(record)) continue;
@@ -135,19 +135,25 @@ class TraceReader {
     }
     for (auto& [at, ends] : ends_)
       for (auto& [lane, times] : ends.of_lane) std::sort(times.begin(), times.end());
+    for (const auto& [before, after] : graph_->carried) carried_to_[after].push_back(before);
   }
 
   // Seconds from when a task could have begun to when its lane's thread had it: after the last of its predecessors, and
   // of its lane. On processors a sleeping thread is woken, which a step pays as it pays the task.
   double handover_of(const TraceRecord& record, TaskId task) const {
-    const auto found = ends_.find({record.step, record.rank});
+    const auto found = ends_.find({record.step, record.rank}), earlier = ends_.find({record.step - 1, record.rank});
     if (found == ends_.end()) return 0;
-    const Ends& ends = found->second;
     double ready = -1;
-    for (const TaskId before : graph_->predecessors[task])
-      if (const auto end = ends.of_task.find(before); end != ends.of_task.end()) ready = std::max(ready, end->second);
-    if (ready < 0) return 0;  // it waited for nothing of this step
-    const std::vector<double>& lane = ends.of_lane.at(record.group);
+    const auto wait_for = [&](TaskId before, const auto& ends) {
+      if (ends == ends_.end()) return;
+      if (const auto end = ends->second.of_task.find(before); end != ends->second.of_task.end())
+        ready = std::max(ready, end->second);
+    };
+    for (const TaskId before : graph_->predecessors[task]) wait_for(before, found);
+    if (const auto carried = carried_to_.find(task); carried != carried_to_.end())
+      for (const TaskId before : carried->second) wait_for(before, earlier);
+    if (ready < 0) return 0;  // it waited for nothing
+    const std::vector<double>& lane = found->second.of_lane.at(record.group);
     if (const auto next = std::upper_bound(lane.begin(), lane.end(), record.start_s); next != lane.begin())
       ready = std::max(ready, *std::prev(next));
     return std::max(0.0, record.start_s - ready);
@@ -282,7 +288,9 @@ class TraceReader {
   std::string name_;
   std::unordered_map<std::string, std::vector<TaskId>> tasks_;
   BusyTimes busy_;
-  std::map<std::pair<int, int>, Ends> ends_;  // (step, rank); of processors, without K-FAC, whose refreshes come and go
+  // Of processors, and not with K-FAC, whose refreshes come and go.
+  std::map<std::pair<int, int>, Ends> ends_;                 // (step, rank)
+  std::map<TaskId, std::vector<TaskId>> carried_to_;         // what a task needs of the step before
   std::map<std::pair<std::int32_t, bool>, Sample> compute_;  // (work, overlapped)
   std::map<std::pair<TaskId, int>, double> message_;         // (task, step)
   std::map<TaskId, std::string> message_kind_;

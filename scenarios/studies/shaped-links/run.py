@@ -125,13 +125,13 @@ def calibrate(build, folder, count):
     lines = [line for rank in range(count) for line in open(f"{measured}.{rank}")]
     measured.write_text("".join(line for line in lines if "members=" not in line))
     assumed = SOURCE / "scenarios" / "examples" / "machines" / "cpu-test.yaml"
+    layouts = {"data": {"layout.data": count, "layout.zero": 1},
+               "tensor": {"layout.tensor": count, "layout.sequence_parallel": "true", **WHOLE}}  # fmt: skip
     traces = []
-    for layout in ({"layout.data": count, "layout.zero": 1},
-                   {"layout.tensor": count, "layout.sequence_parallel": "true", **WHOLE}):  # fmt: skip
-        case = Case("calibrated", {**layout, "run.steps": 20}, count, CALIBRATED_AT / MBIT)
-        execute(build, folder, case, case.settings(assumed, 1, 0), 29390 + len(traces), None)
-        trace = folder / f"trace-{count}-{len(traces)}.json"
-        traces += ["--trace", (folder / "run" / "trace.json").replace(trace)]
+    for port, (name, layout) in enumerate(layouts.items(), 29398):
+        case = Case(name, {**layout, "run.steps": 20}, count, CALIBRATED_AT / MBIT)
+        execute(build, folder, case, case.settings(assumed, 1, 0), port, None)
+        traces += ["--trace", (folder / "run" / "trace.json").replace(folder / f"trace-{count}-{name}.json")]
     print(slipway(build, "calibrate", case.scenario, *case.settings(STUDY / "unmeasured.yaml", 1, 0), "--measured",
                   measured, *traces, "-o", profile), flush=True)  # fmt: skip
     return profile
