@@ -402,19 +402,22 @@ namespace {
 
 constexpr double clear_overlap = 0.5;      // share above which a task counts for overlap
 constexpr std::size_t least_overlaps = 3;  // tasks
+constexpr const char* task_overhead_kind = "task_overhead";
 
 double overlap_factor(const Machine& machine, const Observation& observation) {
   return 1 + (machine.overlap_slowdown - 1) * observation.overlap_share;
 }
 
 // The seconds that the fit takes as measured.
-double measured(const RunFactors& factors, const Observation& observation) {
-  return observation.seconds * (observation.isolated ? factors[static_cast<std::size_t>(observation.group)] : 1.0);
+double measured(const RunCosts& costs, const Observation& observation) {
+  if (!observation.isolated) return observation.seconds;
+  const RunCost& cost = costs[static_cast<std::size_t>(observation.group)];
+  return observation.seconds * cost.factor + (observation.kind == task_overhead_kind ? cost.task_s : 0);
 }
 
-double relative_error(const Machine& machine, const RunFactors& factors, const Observation& observation) {
+double relative_error(const Machine& machine, const RunCosts& costs, const Observation& observation) {
   const double predicted = observation.predict(machine) * overlap_factor(machine, observation);
-  return std::abs(predicted / measured(factors, observation) - 1);
+  return std::abs(predicted / measured(costs, observation) - 1);
 }
 
 void check(const Machine& start, const std::vector<Observation>& observations) {
@@ -441,10 +444,10 @@ class WholeFit {
   WholeFit(const Machine& start, const std::vector<Observation>& observations, std::vector<double> weights)
       : start_(start), observations_(observations), weights_(std::move(weights)) {}
 
-  const RunFactors& factors() const { return factors_; }
+  const RunCosts& costs() const { return costs_; }
 
   GroupFit run() {
-    find_run_factors();
+    find_run_costs();
     GroupFit result{start_, {}};
     result.machine.overlap_slowdown = 1;
     const bool overlaps = count_overlaps() >= least_overlaps;
@@ -480,8 +483,8 @@ class WholeFit {
     return count;
   }
 
-  // Fits only what was measured in isolation. The run's work then gives its factor over that prediction.
-  void find_run_factors() {
+  // Fits only what was measured in isolation. The run's work then tells what it costs beyond that prediction.
+  void find_run_costs() {
     for (const auto group : all_groups) {
       std::vector<FitRow> isolated, in_run;
       for (const FitRow& row : rows_of(start_, group, true)) {
@@ -490,12 +493,27 @@ class WholeFit {
       if (isolated.empty() || in_run.empty()) continue;
       const bool is_compute = group == ObservationGroup::compute;
       const Machine machine = fit_group(start_, parameters_of(group, start_, true), isolated, is_compute).machine;
-      std::vector<std::pair<double, double>> ratios;
-      for (const FitRow& row : in_run) {
-        ratios.emplace_back(row.seconds / row.observation->predict(machine), row.weight);
-      }
-      factors_[static_cast<std::size_t>(group)] = weighted_median(std::move(ratios));
+      costs_[static_cast<std::size_t>(group)] = cost_in_run(machine, in_run, is_compute);
     }
+  }
+
+  static RunCost cost_in_run(const Machine& isolated, const std::vector<FitRow>& in_run, bool of_tasks) {
+    std::vector<std::pair<double, double>> ratios;
+    Matrix columns(in_run.size(), 2);  // of f and h
+    std::vector<double> weights;
+    for (std::size_t i = 0; i < in_run.size(); ++i) {
+      const FitRow& row = in_run[i];
+      ratios.emplace_back(row.seconds / row.observation->predict(isolated), row.weight);
+      columns.at(i, 0) = 1 / ratios.back().first;
+      columns.at(i, 1) = 1 / row.seconds;
+      weights.push_back(row.weight);
+    }
+    if (of_tasks && in_run.size() > 2 && identified(columns, weights, independence).back()) {
+      const std::vector<double> right(in_run.size(), 1.0);
+      const std::vector<double> cost = robust_fit(columns, right, weights).solution;
+      if (cost[0] > 0) return {cost[0], cost[1]};
+    }
+    return {weighted_median(std::move(ratios)), 0};
   }
 
   std::vector<FitRow> rows_of(const Machine& machine, ObservationGroup group, bool only_undisturbed) const {
@@ -505,7 +523,7 @@ class WholeFit {
       if (observation.group != group || !(weights_[i] > 0)) continue;
       if (only_undisturbed && observation.overlap_share > undisturbed_share) continue;
       rows.push_back(
-          {&observation, measured(factors_, observation) / overlap_factor(machine, observation), weights_[i]});
+          {&observation, measured(costs_, observation) / overlap_factor(machine, observation), weights_[i]});
     }
     return rows;
   }
@@ -544,7 +562,7 @@ class WholeFit {
   const Machine& start_;
   const std::vector<Observation>& observations_;
   std::vector<double> weights_;
-  RunFactors factors_{1, 1, 1, 1, 1};
+  RunCosts costs_;
 };
 
 // An efficiency above 1 shows that the peak, itself measured, was too low.
@@ -562,12 +580,12 @@ void raise_peak(Calibration& calibration) {
   }
 }
 
-std::vector<KindResidual> residuals_by_kind(const Machine& machine, const RunFactors& factors,
+std::vector<KindResidual> residuals_by_kind(const Machine& machine, const RunCosts& costs,
                                             const std::vector<Observation>& observations) {
   std::map<std::string, std::vector<double>> errors;
   std::map<std::string, KindResidual> kinds;
   for (const Observation& observation : observations) {
-    const double error = relative_error(machine, factors, observation);
+    const double error = relative_error(machine, costs, observation);
     errors[observation.kind].push_back(error);
     KindResidual& kind = kinds[observation.kind];
     if (kind.count++ == 0 || error > kind.worst_error) kind.worst_error = error, kind.worst_name = observation.name;
@@ -599,7 +617,7 @@ LeftOut leave_out(const Machine& start, const std::vector<Observation>& observat
     WholeFit whole(start, observations, kept);
     const Machine machine = whole.run().machine;
     for (std::size_t i = static_cast<std::size_t>(fold); i < kept.size(); i += static_cast<std::size_t>(folds)) {
-      errors.push_back(relative_error(machine, whole.factors(), observations[i]));
+      errors.push_back(relative_error(machine, whole.costs(), observations[i]));
     }
     result.machines.push_back(machine);
   }
@@ -640,13 +658,13 @@ Calibration calibrate(const Machine& start, const std::vector<Observation>& obse
   WholeFit whole(start, observations, weights);
   GroupFit fit = whole.run();
   Calibration result;
-  result.run_factors = whole.factors();
+  result.run_costs = whole.costs();
   result.machine = fit.machine;
   result.parameters = std::move(fit.parameters);
-  result.residuals = residuals_by_kind(result.machine, result.run_factors, observations);
+  result.residuals = residuals_by_kind(result.machine, result.run_costs, observations);
   std::vector<double> errors;
   for (const Observation& observation : observations) {
-    errors.push_back(relative_error(result.machine, result.run_factors, observation));
+    errors.push_back(relative_error(result.machine, result.run_costs, observation));
   }
   result.in_sample_error = median(errors);
   if (options.folds > 1 && observations.size() >= 2 * static_cast<std::size_t>(options.folds)) {

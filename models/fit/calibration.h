@@ -53,10 +53,14 @@ struct Observation {
   std::function<double(const Machine&)> predict;
 };
 
-// Work in a run is slower than in isolation (caches, the other lanes' threads, the framework). If both were observed,
-// the run sets the level and micro-benchmarks the ratios: their seconds are multiplied by this factor, the median of
-// run/isolated. [by ObservationGroup]; 1 where only one kind was observed.
-using RunFactors = std::array<double, all_groups.size()>;
+// Work in a run takes longer than in isolation: f times as long (caches, the other lanes' threads), and a task h more (a
+// thread that slept, code that others have pushed out of the caches). If both were observed, the run sets the level and
+// micro-benchmarks the ratios: their seconds s count as f·s, and those of starting a task as f·s + h. Where tasks of a run
+// do not tell f and h apart, f is the median of run/isolated. 1 and 0 where only one kind was observed.
+struct RunCost {
+  double factor = 1, task_s = 0;
+};
+using RunCosts = std::array<RunCost, all_groups.size()>;  // [by ObservationGroup]; task_s of computation alone
 
 struct FittedParameter {
   std::string name, unit;
@@ -78,7 +82,7 @@ struct Calibration {
   std::vector<KindResidual> residuals;  // sorted by kind
   double in_sample_error = 0;           // median of |predicted/measured − 1| over observations
   double left_out_error = 0;            // the same, each predicted by a fit without it; gives machine.spread
-  RunFactors run_factors{1, 1, 1, 1, 1};
+  RunCosts run_costs;
   int folds = 0;  // 0: too few observations to leave any out
 };
 

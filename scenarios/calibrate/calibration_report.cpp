@@ -39,10 +39,11 @@ std::string report_text(const Calibration& calibration) {
               : "; too few rows to leave any out\n";
   constexpr const char* groups[] = {"compute", "messages inside a node", "messages between nodes", "copies to the GPU",
                                     "copies from the GPU"};
-  for (std::size_t i = 0; i < calibration.run_factors.size(); ++i) {
-    const double factor = calibration.run_factors[i];
-    if (factor != 1)
-      text += fmt::format("{}: {:.2f} times as long in the run as in micro-benchmarks\n", groups[i], factor);
+  for (std::size_t i = 0; i < calibration.run_costs.size(); ++i) {
+    const RunCost& cost = calibration.run_costs[i];
+    if (cost.factor != 1 || cost.task_s > 0)
+      text += fmt::format("{}: {:.2f} times as long in the run as in micro-benchmarks{}\n", groups[i], cost.factor,
+                          cost.task_s > 0 ? ", and " + readable_seconds(cost.task_s) + " more for each task" : "");
   }
   return text;
 }

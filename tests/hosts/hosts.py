@@ -25,8 +25,11 @@ import time
 PREFIX = "slipway-"
 LEAST_BURST = 3200  # bytes: two frames
 BURST_S = 0.0002    # of the rate, which may pass at once after a pause
+SEGMENT_S = 0.001   # of the rate, which TCP hands over at once
 QUEUE_BYTES = 32 << 20
-CONGESTION_CONTROL = "reno"  # of every kernel; bbr, the default of some, sends next to nothing for 0.2 s in every 10 s
+# Every kernel has reno; bbr, the default of some, sends next to nothing for 0.2 s in every 10 s. A connection queues little in
+# its host, as it does on links a hundred times as fast, so that connections share a link instead of following each other.
+TCP = ["net.ipv4.tcp_congestion_control=reno", "net.ipv4.tcp_limit_output_bytes=16384"]
 FRAME_PAYLOAD = 1448 / 1514  # of a rate, for TCP with time stamps and frames of 1500 bytes
 
 
@@ -38,6 +41,10 @@ def shape(namespace, device, bits_per_s, verb="add"):
     burst = max(LEAST_BURST, int(bits_per_s / 8 * BURST_S))
     run("ip", "netns", "exec", namespace, "tc", "qdisc", verb, "dev", device, "root", "tbf", "rate",
         f"{int(bits_per_s)}bit", "burst", str(burst), "limit", str(QUEUE_BYTES))  # fmt: skip
+
+
+def segment_bytes(bits_per_s):
+    return min(65536, max(2 * 1514, int(bits_per_s / 8 * SEGMENT_S)))
 
 
 def missing():
@@ -104,7 +111,7 @@ class Hosts:
         for name in self.switches + self.names:
             run("ip", "netns", "add", name)
             run("ip", "-n", name, "link", "set", "lo", "up")
-            run("ip", "netns", "exec", name, "sysctl", "-q", "-w", f"net.ipv4.tcp_congestion_control={CONGESTION_CONTROL}")
+            run("ip", "netns", "exec", name, "sysctl", "-q", "-w", *TCP)
         for switch in self.switches:
             run("ip", "-n", switch, "link", "add", "bridge", "type", "bridge", "stp_state", "0")
             run("ip", "-n", switch, "link", "set", "bridge", "up")
@@ -130,7 +137,7 @@ class Hosts:
                 right)  # fmt: skip
         for namespace, device in ((left, left_device), (right, right_device)):
             shape(namespace, device, bits_per_s)
-            run("ip", "-n", namespace, "link", "set", device, "up")
+            run("ip", "-n", namespace, "link", "set", device, "gso_max_size", str(segment_bytes(bits_per_s)), "up")
 
     def remove(self):
         for process in self.processes:

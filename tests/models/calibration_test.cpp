@@ -262,14 +262,34 @@ TEST(Calibration, LetsTheRunSetTheLevelAndBenchmarksTheRatios) {
     observations.back().seconds *= 1.4;
   }
   const Calibration result = calibrate(beginner(), observations);
-  EXPECT_NEAR(result.run_factors[0], 1.4, 0.01);
-  EXPECT_EQ(result.run_factors[1], 1);
+  EXPECT_NEAR(result.run_costs[0].factor, 1.4, 0.01);
+  EXPECT_EQ(result.run_costs[1].factor, 1);
   const Machine& fitted = result.machine;
   const auto peak = static_cast<std::size_t>(Dtype::float32);
   EXPECT_NEAR(fitted.peak_flops[peak] * fitted.gemm_efficiency * 1.4 / 72e9, 1, 0.02);
   EXPECT_NEAR(fitted.memory_bandwidth * 1.4 / 6e9, 1, 0.02);
   EXPECT_NEAR(fitted.attention_efficiency / fitted.gemm_efficiency, 0.4 / 0.9, 0.01);
   EXPECT_NEAR(fitted.gemm_half, 24, 1);
+}
+
+// Of tasks of many sizes it tells what a run multiplies from what it adds to each: 1.3 times, and 200 us.
+TEST(Calibration, TellsWhatATaskOfARunCostsBesidesItsWork) {
+  auto observations = micro_benchmarks(Clock(), truth());
+  std::erase_if(observations, [](const Observation& each) { return each.kind == "task"; });
+  for (Observation& observation : observations) observation.isolated = true;
+  Observation dispatched;  // as slipway-rank --measure measures it
+  dispatched.kind = dispatched.name = "task_overhead", dispatched.isolated = true;
+  dispatched.predict = [](const Machine& machine) { return machine.task_overhead; };
+  observations.push_back(Clock().observed(std::move(dispatched), truth()));
+  for (const std::int64_t size : {16, 32, 64, 128, 256, 512}) {
+    observations.push_back(Clock().observed(compute("forward", {matmul(512, size, size), stream(1e5)}, 1), truth()));
+    observations.back().seconds = observations.back().seconds * 1.3 + 200e-6;
+  }
+  const Calibration result = calibrate(beginner(), observations);
+  EXPECT_NEAR(result.run_costs[0].factor, 1.3, 0.01);
+  EXPECT_NEAR(result.run_costs[0].task_s, 200e-6, 2e-6);
+  EXPECT_NEAR(result.machine.task_overhead, 1.3 * truth().task_overhead + 200e-6, 3e-6);
+  EXPECT_LT(result.in_sample_error, 0.01);
 }
 
 TEST(Calibration, KeepsAnEfficiencyBelowOneWhereThePeakIsFromADataSheet) {

@@ -57,6 +57,10 @@ FOUR = {
 }  # fmt: skip
 
 
+def link_s_per_byte(bits_per_s):
+    return 8 / bits_per_s / hosts.FRAME_PAYLOAD
+
+
 class Case:
     def __init__(self, layout, keys, count, mbit, per_host=1, uplink=0, latency_ms=0):
         self.layout, self.keys, self.count, self.per_host = layout, keys, count, per_host
@@ -72,13 +76,13 @@ class Case:
     def scenario(self):
         return STUDY / ("experts.yaml" if "expert" in self.layout else "dense.yaml")
 
-    def settings(self, profile, share, latency_s):
-        """The scenario's keys, with links of the known rate. `share`: of a rate that large messages reach."""
-        cluster = {"scope": "cluster", "bandwidth": self.mbit * MBIT / 8 * share,
+    def settings(self, profile, host_s_per_byte, latency_s):
+        """The scenario's keys, with links of the known rate. `host_s_per_byte`: what a host needs besides the link."""
+        cluster = {"scope": "cluster", "bandwidth": 1 / (link_s_per_byte(self.mbit * MBIT) + host_s_per_byte),
                    "latency": latency_s + 2 * self.latency_ms / 1e3}  # fmt: skip
         if self.uplink:
             cluster["topology"] = {"kind": "fat-tree", "shape": [self.count // 2], "uplinks": [1],
-                                   "link_bandwidth": self.uplink * MBIT / 8 * share}  # fmt: skip
+                                   "link_bandwidth": 1 / link_s_per_byte(self.uplink * MBIT)}  # fmt: skip
         inside = {"scope": "node", "bandwidth": LOOPBACK, "latency": latency_s}
         fabrics = [inside] * (self.per_host > 1) + [cluster]
         keys = {"cluster.machine": profile, "cluster.nodes": self.count, "cluster.gpus_per_node": self.per_host,
@@ -130,9 +134,9 @@ def calibrate(build, folder, count):
     traces = []
     for port, (name, layout) in enumerate(layouts.items(), 29398):
         case = Case(name, {**layout, "run.steps": 20}, count, CALIBRATED_AT / MBIT)
-        execute(build, folder, case, case.settings(assumed, 1, 0), port, None)
+        execute(build, folder, case, case.settings(assumed, 0, 0), port, None)
         traces += ["--trace", (folder / "run" / "trace.json").replace(folder / f"trace-{count}-{name}.json")]
-    print(slipway(build, "calibrate", case.scenario, *case.settings(STUDY / "unmeasured.yaml", 1, 0), "--measured",
+    print(slipway(build, "calibrate", case.scenario, *case.settings(STUDY / "unmeasured.yaml", 0, 0), "--measured",
                   measured, *traces, "-o", profile), flush=True)  # fmt: skip
     return profile
 
@@ -277,7 +281,8 @@ class Study:
             kept = self.keeps and profile.exists()
             self.profiles[ranks] = profile if kept else calibrate(self.build, self.folder, ranks)
         bandwidth, latency = link_in(self.profiles[ranks])
-        return case.settings(self.profiles[ranks], bandwidth / (CALIBRATED_AT / 8), latency)
+        host_s_per_byte = max(0, 1 / bandwidth - link_s_per_byte(CALIBRATED_AT))
+        return case.settings(self.profiles[ranks], host_s_per_byte, latency)
 
     def measure(self, case, rounds):
         settings, steps = self.settings(case), []
