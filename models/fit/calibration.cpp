@@ -522,8 +522,7 @@ class WholeFit {
       const Observation& observation = observations_[i];
       if (observation.group != group || !(weights_[i] > 0)) continue;
       if (only_undisturbed && observation.overlap_share > undisturbed_share) continue;
-      rows.push_back(
-          {&observation, measured(costs_, observation) / overlap_factor(machine, observation), weights_[i]});
+      rows.push_back({&observation, measured(costs_, observation) / overlap_factor(machine, observation), weights_[i]});
     }
     return rows;
   }
