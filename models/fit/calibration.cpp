@@ -402,6 +402,9 @@ namespace {
 
 constexpr double clear_overlap = 0.5;      // share above which a task counts for overlap
 constexpr std::size_t least_overlaps = 3;  // tasks
+// Of the largest row's seconds in isolation. A small row is then mostly what a task costs besides its work.
+constexpr double large_share = 0.25, small_share = 0.05;
+constexpr std::size_t least_small = 3;
 constexpr const char* task_overhead_kind = "task_overhead";
 
 double overlap_factor(const Machine& machine, const Observation& observation) {
@@ -497,23 +500,25 @@ class WholeFit {
     }
   }
 
+  // f of the large rows, h of what is left of the small ones. Rows of one size would give any f and h whose sum fits.
   static RunCost cost_in_run(const Machine& isolated, const std::vector<FitRow>& in_run, bool of_tasks) {
-    std::vector<std::pair<double, double>> ratios;
-    Matrix columns(in_run.size(), 2);  // of f and h
-    std::vector<double> weights;
-    for (std::size_t i = 0; i < in_run.size(); ++i) {
-      const FitRow& row = in_run[i];
-      ratios.emplace_back(row.seconds / row.observation->predict(isolated), row.weight);
-      columns.at(i, 0) = 1 / ratios.back().first;
-      columns.at(i, 1) = 1 / row.seconds;
-      weights.push_back(row.weight);
+    std::vector<double> alone;
+    for (const FitRow& row : in_run) alone.push_back(row.observation->predict(isolated));
+    const double largest = *std::max_element(alone.begin(), alone.end());
+    RunCost cost;
+    for (int round = 0; round < 4; ++round) {
+      std::vector<std::pair<double, double>> ratios;
+      std::vector<double> left;
+      for (std::size_t i = 0; i < in_run.size(); ++i) {
+        if (!of_tasks || alone[i] >= large_share * largest)
+          ratios.emplace_back((in_run[i].seconds - cost.task_s) / alone[i], in_run[i].weight);
+        if (of_tasks && in_run[i].observation->of_pass && alone[i] <= small_share * largest)
+          left.push_back(in_run[i].seconds - alone[i] * cost.factor);
+      }
+      cost.factor = weighted_median(std::move(ratios));
+      if (round > 0 && left.size() >= least_small) cost.task_s = std::max(0.0, median(std::move(left)));
     }
-    if (of_tasks && in_run.size() > 2 && identified(columns, weights, independence).back()) {
-      const std::vector<double> right(in_run.size(), 1.0);
-      const std::vector<double> cost = robust_fit(columns, right, weights).solution;
-      if (cost[0] > 0) return {cost[0], cost[1]};
-    }
-    return {weighted_median(std::move(ratios)), 0};
+    return cost;
   }
 
   std::vector<FitRow> rows_of(const Machine& machine, ObservationGroup group, bool only_undisturbed) const {

@@ -50,13 +50,14 @@ struct Observation {
   double weight = 1;
   double overlap_share = 0;  // share of the duration during which its rank also communicated
   bool isolated = false;     // a micro-benchmark, not work inside a run
+  bool of_pass = false;  // work inside a run: a part of a forward or backward pass, every operator of which is priced
   std::function<double(const Machine&)> predict;
 };
 
 // Work in a run takes longer than in isolation: f times as long (caches, the other lanes' threads), and a task h more (a
 // thread that slept, code that others have pushed out of the caches). If both were observed, the run sets the level and
-// micro-benchmarks the ratios: their seconds s count as f·s, and those of starting a task as f·s + h. Where tasks of a run
-// do not tell f and h apart, f is the median of run/isolated. 1 and 0 where only one kind was observed.
+// micro-benchmarks the ratios: their seconds s count as f·s, and those of starting a task as f·s + h. f is the median of
+// the large tasks, h that of the small ones of passes; 0 where a run has none. 1 and 0 where only one kind was observed.
 struct RunCost {
   double factor = 1, task_s = 0;
 };

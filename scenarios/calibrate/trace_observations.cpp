@@ -222,6 +222,7 @@ class TraceReader {
     observation.seconds = typical_of_a_sum(sample.seconds);
     observation.weight = total(sample.seconds);
     observation.overlap_share = key.second ? median(sample.shares) : 0;
+    observation.of_pass = graph_->works[static_cast<std::size_t>(key.first)].kind == WorkKind::segment;
     observation.predict = [graph = graph_, work = static_cast<std::size_t>(key.first)](const Machine& machine) {
       return compute_seconds(*graph, graph->works[work], machine);
     };
