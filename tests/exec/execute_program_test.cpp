@@ -114,6 +114,8 @@ TEST_P(InterruptedExecute, SaysSoAndWhatItKept) {
   ASSERT_TRUE(slipway.printed(0, "step 3/", starting_s));
   const std::vector<pid_t> ranks = children_of(slipway.pid(0));
   ASSERT_EQ(ranks.size(), 2u);
+  const std::string half_written = folder + "/checkpoints/step-00000003.partial";  // as if it fell into a checkpoint
+  std::filesystem::create_directories(half_written);
   slipway.mark();
   slipway.kill(0, GetParam());
   const Ended ended = slipway.wait(2 * promised_s).front();
@@ -124,6 +126,7 @@ TEST_P(InterruptedExecute, SaysSoAndWhatItKept) {
               testing::ContainsRegex("kept: losses of [0-9]+ steps \\(losses.csv\\); records of rank 0, 1"));
   EXPECT_THAT(text_of_file(folder + "/losses.csv"), HasSubstr("\n3,24,"));
   EXPECT_FALSE(std::filesystem::exists(folder + "/trace.json"));
+  EXPECT_FALSE(std::filesystem::exists(half_written));
   for (const pid_t process : ranks) EXPECT_EQ(::kill(process, 0), -1) << process << " still runs";
 }
 
