@@ -1,6 +1,7 @@
 // I10 to I12, for filled bubbles (fill.h).
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "schedules/check/findings.h"
 #include "schedules/fill/fill.h"
@@ -96,42 +97,83 @@ class DependencyCheck {
   std::vector<std::vector<TaskId>> members_;  // per group
 };
 
-// Time that the work behind the window takes by itself: the longest way through its lanes, also those of its messages,
-// and what they wait for.
-// `own`: tasks of the window's steps, which come first.
-double span_behind(const Filling& filling, std::size_t own) {
-  const TaskGraph& graph = filling.graph;
-  std::vector<bool> behind(graph.tasks.size(), false);
-  std::vector<TaskId> before(graph.tasks.size(), 0);  // previous task on the lane, if it is behind the window too
-  for (std::size_t rank = 0; rank < graph.compute_order.size(); ++rank) {
-    const auto lane = graph.compute_order[rank];
-    for (std::size_t i = lane.size(); i-- > 0 && lane[i] >= own;) {
-      behind[lane[i]] = true;
-      before[lane[i]] = i > 0 ? lane[i - 1] : lane[i];
+// By how much the work behind the window delays the next one: the longest way through the lanes of that work and of its
+// messages, from where the unfilled steps end, which differs from rank to rank. Whatever starts late by so much shifts all
+// that follows by no more.
+class DelayBehind {
+ public:
+  DelayBehind(const TaskGraph& step, const Filling& filling)
+      : graph_(filling.graph),
+        durations_(filling.durations),
+        unfilled_(periodic_step(step, filling.durations)),
+        in_step_(step.tasks.size()),
+        own_(step.tasks.size() * graph_.window),
+        end_(graph_.tasks.size(), 0),
+        before_(graph_.tasks.size(), none_before) {}
+
+  double seconds() {
+    plan();
+    std::vector<double> free(graph_.communicators.size(), 0);  // when its last message is over
+    for (const TaskId id : graph_.order) {
+      const auto communicator = graph_.tasks[id].communicator;
+      const bool message = id >= own_ && communicator != none;
+      if (!message && before_[id] == none_before) continue;
+      double start = message ? free[communicator] : end_[before_[id]];
+      for (const TaskId each : graph_.predecessors[id]) start = std::max(start, end_[each]);
+      end_[id] = start + durations_[id];
+      if (message) free[communicator] = end_[id];
+    }
+    double delay = 0;
+    for (const auto& lane : lanes())
+      delay = std::max(delay, end_[lane.back()] - start_of(lane.front()) - unfilled_.period_s * graph_.window);
+    return delay;
+  }
+
+ private:
+  static constexpr TaskId none_before = static_cast<TaskId>(-1);
+
+  std::vector<std::span<const TaskId>> lanes() const {
+    std::vector<std::span<const TaskId>> found;
+    for (std::size_t rank = 0; rank < graph_.compute_order.size(); ++rank)
+      if (const auto lane = graph_.compute_order[rank]; !lane.empty() && lane.front() < own_) found.push_back(lane);
+    return found;
+  }
+
+  double end_of(TaskId id) const {
+    return unfilled_.end[id % in_step_] + static_cast<double>(id / in_step_) * unfilled_.period_s;
+  }
+  double start_of(TaskId id) const { return end_of(id) - durations_[id]; }
+
+  // Ends of the steps' tasks, as unfilled, and of items between them, which end before the next such task of their lane.
+  void plan() {
+    for (TaskId id = 0; id < own_; ++id) end_[id] = end_of(id);
+    for (const auto& lane : lanes()) {
+      double next = 0;
+      bool behind = true;
+      for (std::size_t i = lane.size(); i-- > 0;) {
+        if (lane[i] < own_)
+          behind = false, next = start_of(lane[i]);
+        else if (behind)
+          before_[lane[i]] = lane[i - 1];
+        else
+          end_[lane[i]] = next;
+      }
     }
   }
-  std::vector<double> end(graph.tasks.size(), 0),
-      free(graph.communicators.size(), 0);  // free: when its last message is over
-  double span = 0;
-  for (const TaskId id : graph.order) {
-    const auto communicator = graph.tasks[id].communicator;
-    const bool message = id >= own && communicator != none;
-    if (!behind[id] && !message) continue;
-    double start = message ? free[communicator] : behind[before[id]] ? end[before[id]] : 0;
-    for (const TaskId each : graph.predecessors[id]) start = std::max(start, end[each]);
-    end[id] = start + filling.durations[id];
-    if (message) free[communicator] = end[id];
-    if (behind[id]) span = std::max(span, end[id]);
-  }
-  return span;
-}
+
+  const TaskGraph& graph_;
+  const Durations& durations_;
+  PeriodicStep unfilled_;
+  std::size_t in_step_, own_;
+  std::vector<double> end_;     // per task
+  std::vector<TaskId> before_;  // per task behind the window: the one before it on its lane
+};
 
 std::vector<Violation> check_not_delayed(const TaskGraph& step, const Filling& filling) {
   constexpr double rounding = 1e-8;  // for a window of thousands of steps
   Findings findings(12);
   const double window = periodic_step(filling.graph, filling.durations).period_s;
-  const double allowed =
-      filling.period_s * filling.graph.window + span_behind(filling, step.tasks.size() * filling.graph.window);
+  const double allowed = filling.period_s * filling.graph.window + DelayBehind(step, filling).seconds();
   if (window > allowed * (1 + rounding))
     findings.add({}, "a window of " + std::to_string(filling.graph.window) + " filled steps takes " +
                          std::to_string(window) + " s, more than unfilled and what runs behind it, " +
