@@ -1,24 +1,26 @@
 #include "scenarios/language/nearest.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
+#include <iterator>
+#include <numeric>
 
 namespace slipway::scenarios {
 
 int edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::vector<int>> cost(a.size() + 1, std::vector<int>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i) {
-    for (std::size_t j = 0; j <= b.size(); ++j) {
-      if (i == 0 || j == 0) {
-        cost[i][j] = static_cast<int>(i + j);
-        continue;
-      }
-      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
+  const int far = static_cast<int>(a.size() + b.size());
+  std::vector<int> above2(b.size() + 1, far), above(b.size() + 1), row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    above2.swap(above), above.swap(row);
+    row[0] = static_cast<int>(i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], above2[j - 2] + 1);
     }
   }
-  return cost[a.size()][b.size()];
+  return row.back();
 }
 
 namespace {
@@ -55,10 +57,13 @@ std::vector<std::string> nearest(std::string_view typed, const std::vector<std::
   auto begun = those(words, [&](const std::string& word) { return word.starts_with(typed); });
   begun.resize(std::min(begun.size(), most_words));
   if (!begun.empty()) return begun;
-  const auto closest = std::min_element(words.begin(), words.end(), [&](const std::string& x, const std::string& y) {
-    return edit_distance(typed, x) < edit_distance(typed, y);
-  });
-  if (edit_distance(typed, *closest) <= most_edits(typed)) return {*closest};
+  const std::string* closest = nullptr;
+  for (int fewest = most_edits(typed) + 1; const std::string& word : words) {
+    if (std::abs(std::ssize(word) - std::ssize(typed)) >= fewest) continue;  // takes as many edits
+    const int edits = edit_distance(typed, word);
+    if (edits < fewest) closest = &word, fewest = edits;
+  }
+  if (closest != nullptr) return {*closest};
   return those(words, [&](const std::string& word) { return abbreviates(typed, word); });
 }
 
