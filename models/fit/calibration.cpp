@@ -505,6 +505,9 @@ class WholeFit {
     std::vector<double> alone;
     for (const FitRow& row : in_run) alone.push_back(row.observation->predict(isolated));
     const double largest = *std::max_element(alone.begin(), alone.end());
+    double most = std::numeric_limits<double>::infinity();  // a task's own cost is no more than half of a large row
+    for (std::size_t i = 0; i < in_run.size(); ++i)
+      if (alone[i] >= large_share * largest) most = std::min(most, in_run[i].seconds / 2);
     RunCost cost;
     for (int round = 0; round < 4; ++round) {
       std::vector<std::pair<double, double>> ratios;
@@ -516,7 +519,7 @@ class WholeFit {
           left.push_back(in_run[i].seconds - alone[i] * cost.factor);
       }
       cost.factor = weighted_median(std::move(ratios));
-      if (round > 0 && left.size() >= least_small) cost.task_s = std::max(0.0, median(std::move(left)));
+      if (round > 0 && left.size() >= least_small) cost.task_s = std::clamp(median(std::move(left)), 0.0, most);
     }
     return cost;
   }

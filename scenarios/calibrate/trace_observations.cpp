@@ -205,7 +205,7 @@ class TraceReader {
     message_kind_[task] = record.kind;
   }
 
-  // Steps are sums of tasks, so the mean counts; without its tenth at either end, where other programs were meant.
+  // Steps are sums of tasks, so the mean counts; without its tenth at either end, which is of other programs.
   static double typical_of_a_sum(std::vector<double> values) {
     std::sort(values.begin(), values.end());
     const std::ptrdiff_t off = static_cast<std::ptrdiff_t>(values.size()) / 10;
