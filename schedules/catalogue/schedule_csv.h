@@ -22,7 +22,8 @@
 namespace slipway::schedules {
 
 // `name` is the file's name in errors. Throws std::invalid_argument with file, row, cell, reason and remedy for an empty
-// row, a cell that is no action, a pair that is none, and communication that does not fit the passes.
+// row, one of communication alone, a cell that is no action, a pair that is none, and communication that does not fit
+// the passes.
 ActionLists read_schedule_csv(std::istream& in, const std::string& name);
 
 // Throws std::invalid_argument for an action that the format cannot express (a slice, a recomputation).

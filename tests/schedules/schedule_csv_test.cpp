@@ -76,6 +76,11 @@ TEST(ScheduleCsv, RefusesCommunicationThatDoesNotFitThePassesByPlace) {
   EXPECT_NE(error_of("0F0,0F1,0B0,0REDUCE_GRAD,0B1\n").find("before the last backward"), std::string::npos);
 }
 
+// Found by the fuzzer: written, such a rank was gone.
+TEST(ScheduleCsv, RefusesARowThatOnlyCommunicates) {
+  EXPECT_NE(error_of("0F0,0B0\n,1UNSHARD,\n").find("own.csv:2: the row has communication alone"), std::string::npos);
+}
+
 TEST(ScheduleCsv, RefusesPairsThatAreNone) {
   for (const std::string cell : {"(0F1;0F0)OVERLAP_F_B", "(0F0;0B0)OVERLAP_F_B", "(0F1;2B1)OVERLAP_F_B",
                                  "(0F1)OVERLAP_F_B", "(0F1;0B0)", "(0F1;0W0)OVERLAP_F_B", "(0F1;0B0;0W0)OVERLAP_F_B",
