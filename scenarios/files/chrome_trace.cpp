@@ -244,8 +244,8 @@ void take_header(const Json& document, Trace& trace) {
 void refuse_outside(const TraceRecord& record, const Trace& trace) {
   if (record.rank >= 0 && record.rank < trace.ranks && record.step >= 0 && record.step < trace.steps) return;
   throw std::runtime_error("task " + record.label + " is of rank " + std::to_string(record.rank) + ", step " +
-                           std::to_string(record.step + 1) + ", but there are " + std::to_string(trace.ranks) +
-                           " ranks and " + std::to_string(trace.steps) + " steps");
+                           std::to_string(std::int64_t{record.step} + 1) + ", but there are " +
+                           std::to_string(trace.ranks) + " ranks and " + std::to_string(trace.steps) + " steps");
 }
 
 // Strips the library's prefix of "[json.exception.parse_error.101] parse error at line 3, column 5: ...", which only

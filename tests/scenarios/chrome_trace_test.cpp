@@ -151,6 +151,9 @@ TEST(ChromeTrace, ATaskOfAStepThatIsNotThereIsNamedWithItsStepFromOne) {
   trace.records[0].rank = 1, trace.records[0].step = 2;
   EXPECT_THAT([&] { read_back(written(trace)); }, testing::ThrowsMessage<std::runtime_error>(testing::HasSubstr(
                                                       " is of rank 1, step 3, but there are 2 ranks and 2 steps")));
+  trace.records[0].step = std::numeric_limits<int>::max();  // found by the fuzzer
+  EXPECT_THAT([&] { read_back(written(trace)); },
+              testing::ThrowsMessage<std::runtime_error>(testing::HasSubstr("step 2147483648, but")));
 }
 
 TEST(ChromeTrace, AForeignOrCutFileIsRefusedByName) {
