@@ -291,16 +291,23 @@ std::int64_t launched(const Import& import, std::string_view option) {
   return 0;
 }
 
+// 0 where a number is no count. Arguments may name any number; the loader refuses more ranks than a scenario may have.
+std::int64_t ranks_of(std::int64_t a, std::int64_t b) {
+  constexpr std::int64_t beyond = 1'000'000'000'000;
+  if (a <= 0 || b <= 0) return 0;
+  return a > beyond / b ? beyond : a * b;
+}
+
 // As few ranks as hold one copy of everything: replicas until each expert is somewhere.
 std::int64_t fewest_ranks(const Import& import) {
-  const std::int64_t dense = import.count("layout.tensor", 1) * import.count("layout.context", 1);
+  const std::int64_t dense = ranks_of(import.count("layout.tensor", 1), import.count("layout.context", 1));
   std::int64_t cut = import.count("layout.expert_tensor", 0);
   if (cut == 0) cut = import.count("layout.tensor", 1);
-  const std::int64_t experts = import.count("layout.expert", 1) * cut;
+  const std::int64_t experts = ranks_of(import.count("layout.expert", 1), cut);
   constexpr std::int64_t most = 1'000'000;
-  if (dense > most || experts > most) return dense;
+  if (dense == 0 || dense > most || experts > most) return dense;
   const std::int64_t data = std::max(import.count("layout.data", 1), std::lcm(experts, dense) / dense);
-  return dense * data * import.count("layout.pipeline", 1);
+  return ranks_of(ranks_of(dense, data), import.count("layout.pipeline", 1));
 }
 
 }  // namespace
@@ -327,14 +334,14 @@ void compose_cluster(Import& import, const std::string& file, const std::string&
   }
   std::int64_t per_node = import.count("cluster.gpus_per_node", launched(import, "nproc-per-node"));
   if (per_node == 0) per_node = import.value("cluster.machine").starts_with("gb") ? domain_gpus : 8;
-  std::int64_t ranks = launched(import, "nnodes") * per_node;
+  std::int64_t ranks = ranks_of(launched(import, "nnodes"), per_node);
   std::string why = "from the launcher";
   if (ranks == 0) {
     ranks = gpus_in(name);
     why = "from the file's name";
   }
   if (ranks == 0) {
-    ranks = fewest_ranks(import);
+    ranks = std::max<std::int64_t>(1, fewest_ranks(import));
     why = "the fewest that the degrees need; --set cluster.nodes=N";
   }
   if (why != "from the launcher")

@@ -387,6 +387,19 @@ TEST_F(ImportCommand, RefusesContradictionsWithOneError) {
               HasSubstr("2 stages, no multiple of --pipeline-model-parallel-size 4"));
 }
 
+// Found by the fuzzer: the product of nodes and GPUs overflowed, and no degree made a cluster of no GPU.
+TEST_F(ImportCommand, CountsBeyondAnyClusterAreRefusedByName) {
+  const auto refused = [&](const std::string& launcher, const std::string& arguments) {
+    const Answer answer = import_line(launcher + llama + arguments);
+    EXPECT_EQ(answer.status, 2);
+    return answer.err;
+  };
+  EXPECT_THAT(refused("torchrun --nnodes 9223372036854775807 ", ""), HasSubstr("cluster.nodes"));
+  EXPECT_THAT(refused("", "--tensor-model-parallel-size 0"), HasSubstr("--tensor-model-parallel-size"));
+  EXPECT_THAT(refused("", "--tensor-model-parallel-size 4611686018427387904 --context-parallel-size 8"),
+              HasSubstr("--tensor-model-parallel-size"));
+}
+
 TEST_F(ImportCommand, ReadsUnevenPipelinesAndTheLauncher) {
   ASSERT_EQ(import_line("torchrun --nnodes 2 --nproc-per-node 8 " + llama +
                         "--tensor-model-parallel-size 2 --sequence-parallel --pipeline-model-parallel-size 4 "
