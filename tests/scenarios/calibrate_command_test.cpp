@@ -300,17 +300,20 @@ TEST_F(CalibrateCommand, AGpusMicroBenchmarksGiveTheConstantsOfItsKernelsByWhich
   EXPECT_TRUE(own.contains("spread_of_constants")) << "priced as trained, with the interval of the constants";
 }
 
-TEST_F(CalibrateCommand, FitsTheTraceOfAnExecutedRun) {
-  const Scenario scenario = load_scenario(scenario_path, {}).scenario;
+// Of a run of the scenario on the true machine.
+Trace executed(const Scenario& scenario) {
   TaskGraph graph = lower(scenario.step);
   Cluster cluster = scenario.cluster;
   cluster.groups[0].machine = truth();
   cluster.fabrics = default_fabrics(cluster.groups);
   const Durations durations = durations_of(graph, cluster);
   set_global_order(graph, durations);
-  const Trace trace = trace_of(graph, replay(graph, durations, 3), "libtorch");
+  return trace_of(graph, replay(graph, durations, 3), "libtorch");
+}
+
+TEST_F(CalibrateCommand, FitsTheTraceOfAnExecutedRun) {
   std::ofstream file(folder_ / "t.json");
-  write_chrome_trace(file, trace);
+  write_chrome_trace(file, executed(load_scenario(scenario_path, {}).scenario));
   file.close();
 
   const std::string lines = write("m.0", measured_on(truth()));
@@ -331,13 +334,7 @@ TEST_F(CalibrateCommand, FitsTracesOfLayoutsThatTheScenarioDoesNotHave) {
   std::vector<std::string> args;
   for (const std::string layout : {"layout.pipeline=1", "layout.data=1"}) {
     const Scenario scenario = load_scenario(scenario_path, {layout}).scenario;
-    TaskGraph graph = lower(scenario.step);
-    Cluster cluster = scenario.cluster;
-    cluster.groups[0].machine = truth();
-    cluster.fabrics = default_fabrics(cluster.groups);
-    const Durations durations = durations_of(graph, cluster);
-    set_global_order(graph, durations);
-    Trace trace = trace_of(graph, replay(graph, durations, 3), "libtorch");
+    Trace trace = executed(scenario);
     trace.scenario = scenario.name, trace.summary = scenario.resolved;
     const std::string path = (folder_ / (layout + ".json")).string();
     std::ofstream file(path);
