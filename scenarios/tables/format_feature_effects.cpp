@@ -79,7 +79,7 @@ void read_feature_effects(const Cells& cells, PublishedRow& row) {
   set_pipeline(keys, model, layout.pipeline, layout.chunks);
   const int expert = degree(cells, "ep");
   auto expert_tensor = cells.whole_or("etp", 0);
-  if (expert_tensor == 0 && layout.tensor > 1 && expert * layout.tensor * layout.pipeline > row.gpus) {
+  if (expert_tensor == 0 && layout.tensor > 1 && 1.0 * expert * layout.tensor * layout.pipeline > row.gpus) {
     expert_tensor = 1;
     keys.assume("experts are not cut, as no GPUs are left for it");
   }
