@@ -11,7 +11,12 @@
 namespace slipway::exec {
 
 RankTransports::RankTransports(Seat& seat, const TaskGraph& graph, at::Device device, DeviceQueue* queue)
-    : seat_(seat), graph_(graph), rank_(seat.environment().rank), device_(device), queue_(queue) {}
+    : seat_(seat),
+      graph_(graph),
+      rank_(seat.environment().rank),
+      device_(device),
+      queue_(queue),
+      meetings_(graph.communicators.size()) {}
 
 std::unique_ptr<Transport> RankTransports::connected(const Group& group) {
   const RankEnvironment& at = seat_.environment();
@@ -72,6 +77,20 @@ void RankTransports::move(const TaskGraph& graph, TaskId id, Message& message) {
     transport.send(message.input, 1);
   else
     transport.receive(message.output, 0);
+}
+
+bool RankTransports::leaves_process(const TaskGraph& graph, TaskId task) const {
+  const auto communicator = static_cast<std::size_t>(graph.tasks[task].communicator);
+  const auto& members = graph.communicators[communicator].ranks;
+  return reach_of({members.begin(), members.end()}, seat_.environment().hosted) != Reach::inside;
+}
+
+void RankTransports::meet(const TaskGraph& graph, TaskId task) {
+  const auto communicator = static_cast<std::size_t>(graph.tasks[task].communicator);
+  Meetings& meetings = meetings_[communicator];
+  if (!meetings.store) meetings.store = seat_.host().connect();
+  store_barrier(*meetings.store, "meet/" + std::to_string(communicator) + "/" + std::to_string(meetings.held++),
+                static_cast<int>(graph.communicators[communicator].ranks.size()), while_alive_s);
 }
 
 void RankTransports::collect(Transport& transport, Collective collective, Message& message) {

@@ -26,6 +26,10 @@ class RankTransports {
   // Runs the transfer or collective `task` of `graph`, a step program of the run, on this rank's `message`. Returns
   // when it is done, on a device when it is started. Throws std::runtime_error for an unknown collective.
   void move(const TaskGraph& graph, TaskId task, Message& message);
+  // Whether the messages of `task` occupy the device until other processes send or receive.
+  bool leaves_process(const TaskGraph& graph, TaskId task) const;
+  // Waits until every member of the task's communicator has come to this call, for as many times as this rank has.
+  void meet(const TaskGraph& graph, TaskId task);
   void shutdown();
 
   // By communicator; null where this rank is no member.
@@ -43,6 +47,11 @@ class RankTransports {
   at::Device device_;
   DeviceQueue* queue_;
   std::vector<std::unique_ptr<Transport>> transports_;
+  struct Meetings {
+    std::unique_ptr<Store> store;  // of its own, because lanes wait side by side
+    std::int64_t held = 0;
+  };
+  std::vector<Meetings> meetings_;  // by communicator
 };
 
 }  // namespace slipway::exec

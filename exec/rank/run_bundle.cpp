@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "exec/lanes/lanes.h"
+#include "exec/lanes/segment_replay.h"
+#include "exec/lanes/turns.h"
 #include "exec/rank/batches.h"
 #include "exec/rank/checkpoint.h"
 #include "exec/rank/losses.h"
@@ -41,6 +43,8 @@ class BundleRun {
   void agree_on_origin();
   LaneHooks hooks();
   void perform(TaskId task, int step);
+  bool may_load(int step) const;
+  Turns::Turn turn_to_start(int step);
   void step_ended(int step, const std::vector<Nanoseconds>& ends);
   Progress agreed(Progress done, const std::optional<GradientNorms>& norms);
   StepSpan next_steps(int done);
@@ -70,6 +74,7 @@ class BundleRun {
   mutable std::mutex clock_mutex_;  // of `clock_`: write() may come from the heartbeat's watch thread
   std::vector<ClockSample> clock_;
   Nanoseconds origin_ = 0;
+  int first_of_program_ = 0;  // step of the run
 };
 
 // The name of the folder that this run goes on from; empty: it starts.
@@ -199,7 +204,10 @@ LaneHooks BundleRun::hooks() {
   hooks.lane_broke = [this](const std::string& where) { seat_.fail_with_current_exception(where); };
   hooks.thread_begins = [this](bool computes) {
     at::set_num_threads(arguments_.threads);
-    if (computes) warm_up(device_, bundle_.graph.step.dtype, uses_kfac(bundle_.graph.step));
+    if (computes) {
+      const Turns::Turn turn = turn_to_start(0);
+      warm_up(device_, bundle_.graph.step.dtype, uses_kfac(bundle_.graph.step));
+    }
     memory_.count_this_thread();
   };
   hooks.step_ends = [this](int step, const std::vector<Nanoseconds>& ends) { step_ended(step, ends); };
@@ -222,14 +230,37 @@ void BundleRun::agree_on_origin() {
   losses_.begin(origin_);
 }
 
+// Libraries load kernels, and memory is allocated, where a program does something for the first time: in its first steps,
+// in the one that records CUDA graphs, and in the first that starts them.
+bool BundleRun::may_load(int step) const {
+  constexpr int first_steps = SegmentReplay::eager_steps;
+  return queue_ && seat_.environment().processes() > 1 &&
+         step < first_of_program_ + (capture_ ? first_steps + 2 : first_steps);
+}
+
+Turns::Turn BundleRun::turn_to_start(int step) {
+  return may_load(step) ? seat_.turns().take(TurnOf::starts) : Turns::Turn{};
+}
+
 void BundleRun::perform(TaskId task, int step) {
   if (graph_->tasks[task].communicator == none) {
-    model_.run(task, step);
-  } else {
-    Message message = model_.message(task, step);
-    transports_.move(*graph_, task, message);
-    model_.arrived(task, step, std::move(message));
+    const Turns::Turn turn = turn_to_start(step);
+    return model_.run(task, step);
   }
+  Message message = [&] {
+    const Turns::Turn turn = turn_to_start(step);
+    return model_.message(task, step);
+  }();
+  if (may_load(step) && transports_.leaves_process(*graph_, task)) {
+    transports_.meet(*graph_, task);
+    const Turns::Turn turn = seat_.turns().take(TurnOf::messages);
+    transports_.move(*graph_, task, message);
+    finish_work(device_);
+  } else {
+    transports_.move(*graph_, task, message);
+  }
+  const Turns::Turn turn = turn_to_start(step);
+  model_.arrived(task, step, std::move(message));
 }
 
 // The steps of a window end together; of the last window not all may run. A checkpoint that cannot be written ends the
@@ -274,6 +305,7 @@ StepSpan BundleRun::next_steps(int done) {
   const TaskGraph* graph = programs_.all[span.program];
   if (span.steps > 0 && graph != graph_) {
     graph_ = graph;
+    first_of_program_ = done;
     model_.enter(*graph, now_, done);
   }
   return span;
@@ -318,7 +350,6 @@ void BundleRun::run() {
   model_.print_notes();
   agree_on_origin();
   seat_.on_failure([this] { write_what_is_left(); });
-  if (uses_kfac(bundle_.graph.step)) warm_up(device_, bundle_.graph.step.dtype, true);
   finish_work(device_);  // the model is drawn before lanes read it
   run_lanes();
   losses_.finish();

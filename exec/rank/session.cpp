@@ -26,6 +26,7 @@ struct Session::State {
   std::unique_ptr<Store> store;
   std::vector<ProcessIdentity> processes;  // by rank
   LocalGroups local_groups;
+  Turns turns;
 
   const RankEnvironment& here() const { return options.environment; }
   int rank() const { return here().rank; }  // the first rank of this process
@@ -259,5 +260,6 @@ void Seat::fail_with_current_exception(const std::string& where) { session_.stat
 const StoreHost& Seat::host() const { return *session_.state_->host; }
 const std::vector<ProcessIdentity>& Seat::processes() const { return session_.state_->processes; }
 LocalGroups& Seat::local_groups() { return session_.state_->local_groups; }
+Turns& Seat::turns() { return session_.state_->turns; }
 
 }  // namespace slipway::exec

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/lanes/turns.h"
 #include "exec/process/heartbeat.h"
 #include "exec/process/process.h"
 #include "exec/transport/local_transport.h"
@@ -38,6 +39,7 @@ class Seat {
   const StoreHost& host() const;
   const std::vector<ProcessIdentity>& processes() const;  // by rank
   LocalGroups& local_groups();                            // of this process
+  Turns& turns();                                         // on the device of this process
 
   // Sets what is still written when the run fails. Set it to an empty function when it must not be called any more.
   void on_failure(std::function<void()> flush);

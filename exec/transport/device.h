@@ -33,8 +33,7 @@ void prepare_device(bool peers, Dtype dtype);
 
 // Called on the compute lane's thread, before its first task and before its memory is counted. Libraries keep memory
 // for each thread that multiplies matrices, also that of backward passes (cuBLAS's workspaces); no task or step must
-// count it. `inverts`: matrices will be inverted (K-FAC), by a library of its own. Then it is also called on the main
-// thread before lanes begin, so that the library is not loaded while a receive waits on the device.
+// count it. `inverts`: matrices will be inverted (K-FAC), by a library of its own.
 void warm_up(at::Device device, Dtype dtype, bool inverts);
 
 // Null where operators return when they are done.

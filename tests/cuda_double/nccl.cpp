@@ -3,22 +3,46 @@
 // operations of the same size in the same order.
 //
 //   operation, number of elements, their type, peer (-1: all), and which group it is in (ncclGroupStart)
+//
+// An operation occupies the device until the others of its communicator have started theirs, as the files tell.
+// slipway_double_wait_until_idle waits for that, as a library that is loaded does (tests/cuda_double/blas.cpp).
 #include <nccl.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <list>
+#include <mutex>
 #include <string>
+#include <thread>
 
 struct ncclComm {
   int ranks = 0, rank = 0;
+  std::string path;  // of the files of all members, without the member
   std::FILE* file = nullptr;
   std::atomic<long> operations{0};
 };
 
 namespace {
+
+struct Started {
+  std::string path;  // of a member's file
+  long number = 0;   // of the operation in its communicator
+};
+std::mutex started_mutex;
+std::list<Started> started;  // operations that others had not begun when somebody looked last
+
+bool has_begun(const Started& operation) {
+  std::ifstream file(operation.path);
+  std::string line;
+  for (long i = 0; i < operation.number; ++i)
+    if (!std::getline(file, line)) return false;
+  return true;
+}
 
 std::atomic<long> groups{0};  // begun
 thread_local int depth = 0;
@@ -27,7 +51,13 @@ thread_local long group = 0;
 ncclResult_t write(ncclComm* comm, const char* what, size_t count, ncclDataType_t type, int peer) {
   if (depth == 0) group = ++groups;  // of its own
   ++comm->operations;
-  if (comm->file) std::fprintf(comm->file, "%s %zu %d %d %ld\n", what, count, static_cast<int>(type), peer, group);
+  if (!comm->file) return ncclSuccess;
+  std::fprintf(comm->file, "%s %zu %d %d %ld\n", what, count, static_cast<int>(type), peer, group);
+  std::fflush(comm->file);
+  const std::lock_guard lock(started_mutex);
+  for (int other = 0; other < comm->ranks; ++other)
+    if (other != comm->rank && (peer < 0 || peer == other))
+      started.push_back({comm->path + std::to_string(other), comm->operations});
   return ncclSuccess;
 }
 
@@ -41,6 +71,25 @@ ncclResult_t leave(ncclComm* comm) {
 
 extern "C" {
 
+// Ends the process where the device never has nothing to do.
+void slipway_double_wait_until_idle(const char* what) {
+  constexpr int limit_s = 10;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(limit_s);
+  for (;;) {
+    {
+      const std::lock_guard lock(started_mutex);
+      started.remove_if(has_begun);
+      if (started.empty()) return;
+      if (std::chrono::steady_clock::now() > until) {
+        std::fprintf(stderr, "CUDA double: %s has waited %d s for the device, where %s is awaited\n", what, limit_s,
+                     started.front().path.c_str());
+        std::_Exit(70);
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 ncclResult_t ncclGetVersion(int* version) {
   *version = NCCL_VERSION_CODE;
   return ncclSuccess;
@@ -52,9 +101,10 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   return ncclSuccess;
 }
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t*) {
-  auto* made = new ncclComm{ranks, rank, nullptr, 0};
+  auto* made = new ncclComm{ranks, rank, "", nullptr, 0};
   if (const char* folder = std::getenv("SLIPWAY_DOUBLE_LAUNCHES")) {
-    const std::string path = std::string(folder) + "/nccl." + id.internal + "." + std::to_string(rank);
+    made->path = std::string(folder) + "/nccl." + id.internal + ".";
+    const std::string path = made->path + std::to_string(rank);
     made->file = std::fopen(path.c_str(), "w");
     if (!made->file) std::perror(path.c_str());
   }

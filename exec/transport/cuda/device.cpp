@@ -19,9 +19,9 @@ bool has_peers = false;  // written before other threads exist
 
 }  // namespace
 
-// A kernel that is loaded at first use may have to wait for running ones. A receive that is posted early runs until its
-// peer sends, which may need that kernel's result. So with peers all kernels are loaded at the start, and attention
-// does not use cuDNN's, which are compiled at first use.
+// A kernel that is loaded at first use waits for running ones, and a receive runs until its peer sends. The first steps
+// take care of that (exec/lanes/turns.h). What they may not have used, such as an evaluation's kernels, is loaded at the
+// start when there are peers; attention does not use cuDNN's kernels, which are compiled at first use.
 void prepare_device(bool peers, Dtype dtype) {
   has_peers = peers;
   if (peers) {
