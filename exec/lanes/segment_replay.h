@@ -11,8 +11,8 @@
 // A recorded `compute` must do nothing that a replay cannot. It must not communicate, read a number on the host, or
 // depend on step or micro-batch except through its inputs.
 //
-// Not proven on a GPU: recorded as CUDA graphs it has run where nothing is computed (tests/exec/cuda_host_test.cpp).
-// Guarded by tests/exec/segment_replay_test.cpp with a recorder of ATen operations (tests/support/operation_recorder.h)
+// Recorded as CUDA graphs it has run on one GPU (docs/execution.md), and where nothing is computed
+// (tests/exec/cuda_host_test.cpp). Guarded by tests/exec/segment_replay_test.cpp with a recorder of ATen operations (tests/support/operation_recorder.h)
 // as the device: it replays them at fixed addresses, spoils what an earlier replay left, and refuses another order.
 #pragma once
 

@@ -2,14 +2,15 @@
 //
 // A library that is loaded at first use waits until the device has nothing to do (cublasCreate on an H200 with CUDA 13,
 // 2026-11-27: both processes of a pipeline stood in cuLibraryLoadData for ever). A receive keeps the device busy until
-// its peer sends, and the peer may be loading too. So in the first steps (BundleRun::may_load) a message to another
-// process begins when all its members have come to it, and the two kinds of work take turns on the host:
+// its peer sends, and the peer may be loading too. So in the first steps of a program (BundleRun::may_load) a message to
+// another process begins when all its members have come to it, and the two kinds of work take turns on the host:
 //
 //   compute     │ start F0 │················│ start F1 │    may load: no message is on the device meanwhile
 //   pp.forward  ···········│ send F0, done? │               ends on the device before the turn ends
 //
 // Whoever holds a turn ends it without the other kind: a task's start waits for no message, and a message's members
-// have all come. So somebody always goes on. Any number of one kind may hold turns together.
+// have all come. So somebody always goes on. Any number of one kind may hold turns together. Left out: an exchange of
+// tokens starts some work between its messages, beside messages of other communicators.
 // Plain C++, no LibTorch. Guarded by tests/exec/turns_test.cpp, and with two processes by tests/exec/cuda_host_test.cpp.
 #pragma once
 

@@ -85,12 +85,30 @@ bool RankTransports::leaves_process(const TaskGraph& graph, TaskId task) const {
   return reach_of({members.begin(), members.end()}, seat_.environment().hosted) != Reach::inside;
 }
 
+void RankTransports::begin_meetings() {
+  for (std::size_t id = 0; id < transports_.size(); ++id)
+    if (transports_[id]) meetings_[id].store = seat_.host().connect();
+}
+
+void RankTransports::end_meetings() {
+  for (Meetings& meetings : meetings_) meetings.store.reset();
+}
+
+// Who comes last to a meeting forgets the one before: everybody has left it.
 void RankTransports::meet(const TaskGraph& graph, TaskId task) {
   const auto communicator = static_cast<std::size_t>(graph.tasks[task].communicator);
   Meetings& meetings = meetings_[communicator];
-  if (!meetings.store) meetings.store = seat_.host().connect();
-  store_barrier(*meetings.store, "meet/" + std::to_string(communicator) + "/" + std::to_string(meetings.held++),
-                static_cast<int>(graph.communicators[communicator].ranks.size()), while_alive_s);
+  const auto key = [&](std::int64_t number) {
+    return "meet/" + std::to_string(communicator) + "/" + std::to_string(number);
+  };
+  const std::int64_t now = meetings.held++;
+  const std::string all = "/all";
+  if (meetings.store->add(key(now), 1) == static_cast<std::int64_t>(graph.communicators[communicator].ranks.size())) {
+    meetings.store->set(key(now) + all, "1");
+    if (now > 0)
+      for (const std::string& old : {key(now - 1), key(now - 1) + all}) meetings.store->forget(old);
+  }
+  meetings.store->get(key(now) + all, while_alive_s);
 }
 
 void RankTransports::collect(Transport& transport, Collective collective, Message& message) {

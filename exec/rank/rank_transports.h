@@ -28,7 +28,10 @@ class RankTransports {
   void move(const TaskGraph& graph, TaskId task, Message& message);
   // Whether the messages of `task` occupy the device until other processes send or receive.
   bool leaves_process(const TaskGraph& graph, TaskId task) const;
-  // Waits until every member of the task's communicator has come to this call, for as many times as this rank has.
+  // Between these two, lanes may meet. Called where no lane is at work.
+  void begin_meetings();
+  void end_meetings();
+  // Waits until every member of the task's communicator has called this as many times as this rank has.
   void meet(const TaskGraph& graph, TaskId task);
   void shutdown();
 
@@ -48,7 +51,7 @@ class RankTransports {
   DeviceQueue* queue_;
   std::vector<std::unique_ptr<Transport>> transports_;
   struct Meetings {
-    std::unique_ptr<Store> store;  // of its own, because lanes wait side by side
+    std::unique_ptr<Store> store;  // of its own, because lanes wait side by side; null: none may be held
     std::int64_t held = 0;
   };
   std::vector<Meetings> meetings_;  // by communicator

@@ -43,7 +43,9 @@ class BundleRun {
   void agree_on_origin();
   LaneHooks hooks();
   void perform(TaskId task, int step);
+  int first_steps() const;
   bool may_load(int step) const;
+  void move_first(TaskId task, Message& message);
   Turns::Turn turn_to_start(int step);
   void step_ended(int step, const std::vector<Nanoseconds>& ends);
   Progress agreed(Progress done, const std::optional<GradientNorms>& norms);
@@ -230,16 +232,26 @@ void BundleRun::agree_on_origin() {
   losses_.begin(origin_);
 }
 
-// Libraries load kernels, and memory is allocated, where a program does something for the first time: in its first steps,
-// in the one that records CUDA graphs, and in the first that starts them.
-bool BundleRun::may_load(int step) const {
-  constexpr int first_steps = SegmentReplay::eager_steps;
-  return queue_ && seat_.environment().processes() > 1 &&
-         step < first_of_program_ + (capture_ ? first_steps + 2 : first_steps);
+// How many steps of a program may load kernels or allocate memory: where it does something for the first time, and where
+// it records CUDA graphs and starts them. Nothing else waits for messages of other processes: none.
+int BundleRun::first_steps() const {
+  if (!queue_ || seat_.environment().processes() == 1) return 0;
+  return SegmentReplay::eager_steps + (capture_ ? 1 : 0);
 }
+
+bool BundleRun::may_load(int step) const { return step < first_of_program_ + first_steps(); }
 
 Turns::Turn BundleRun::turn_to_start(int step) {
   return may_load(step) ? seat_.turns().take(TurnOf::starts) : Turns::Turn{};
+}
+
+// Inside a process a message is a few copies, which are started; its members wait for each other on the host.
+void BundleRun::move_first(TaskId task, Message& message) {
+  transports_.meet(*graph_, task);
+  const bool leaves = transports_.leaves_process(*graph_, task);
+  const Turns::Turn turn = seat_.turns().take(leaves ? TurnOf::messages : TurnOf::starts);
+  transports_.move(*graph_, task, message);
+  if (leaves) finish_work(device_);
 }
 
 void BundleRun::perform(TaskId task, int step) {
@@ -251,14 +263,10 @@ void BundleRun::perform(TaskId task, int step) {
     const Turns::Turn turn = turn_to_start(step);
     return model_.message(task, step);
   }();
-  if (may_load(step) && transports_.leaves_process(*graph_, task)) {
-    transports_.meet(*graph_, task);
-    const Turns::Turn turn = seat_.turns().take(TurnOf::messages);
+  if (may_load(step))
+    move_first(task, message);
+  else
     transports_.move(*graph_, task, message);
-    finish_work(device_);
-  } else {
-    transports_.move(*graph_, task, message);
-  }
   const Turns::Turn turn = turn_to_start(step);
   model_.arrived(task, step, std::move(message));
 }
@@ -299,15 +307,30 @@ Progress BundleRun::agreed(Progress done, const std::optional<GradientNorms>& no
   return done;
 }
 
-// No lane of this rank is at work.
+// No lane of this rank is at work. Around the first steps of a program all ranks meet: ranks that share a device must
+// have no message of other steps there.
 StepSpan BundleRun::next_steps(int done) {
-  const StepSpan span = span_from(bundle_, now_);
+  StepSpan span = span_from(bundle_, now_);
+  if (span.steps == 0) return span;
+  const auto all_meet = [&] {
+    if (first_steps() > 0 && done > 0)
+      store_barrier(seat_.store(), "step/" + std::to_string(done), seat_.environment().world, while_alive_s);
+  };
   const TaskGraph* graph = programs_.all[span.program];
-  if (span.steps > 0 && graph != graph_) {
+  if (graph != graph_) {
+    all_meet();
     graph_ = graph;
     first_of_program_ = done;
     model_.enter(*graph, now_, done);
   }
+  if (first_steps() == 0) return span;
+  const int left = first_of_program_ + first_steps() - done;
+  if (left == first_steps()) transports_.begin_meetings();
+  if (left == 0) {
+    all_meet();
+    transports_.end_meetings();
+  }
+  if (left > 0) span.steps = std::min(span.steps, left);
   return span;
 }
 

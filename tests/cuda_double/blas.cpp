@@ -2,7 +2,6 @@
 // like kernels.
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
 
 #include <chrono>
 #include <thread>
@@ -16,23 +15,15 @@ cublasStatus_t done(const char* name) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// A library that is loaded takes its time, and waits until the device has nothing to do (tests/cuda_double/nccl.cpp).
-void load() {
-  using Wait = void (*)(const char* what);
-  static const auto wait = reinterpret_cast<Wait>(dlsym(RTLD_DEFAULT, "slipway_double_wait_until_idle"));
-  if (!wait) return;
-  constexpr auto moment = std::chrono::milliseconds(100);
-  std::this_thread::sleep_for(moment);
-  wait("cublasCreate");
-}
-
 }  // namespace
 
 extern "C" {
 
 // Device memory, because the real one takes some: so none is made while a stream is captured.
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
-  load();
+  constexpr auto moment = std::chrono::milliseconds(100);  // a library that is loaded takes its time
+  std::this_thread::sleep_for(moment);
+  cuda_double::load("cublasCreate");
   void* own = nullptr;
   if (cudaMalloc(&own, 1) != cudaSuccess) return CUBLAS_STATUS_ALLOC_FAILED;
   *handle = static_cast<cublasHandle_t>(own);

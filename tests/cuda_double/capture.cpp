@@ -140,6 +140,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t on, cudaGraph_t* graph) {
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+  load("cudaGraphInstantiate");
   auto made = std::make_unique<CUgraphExec_st>();
   for (const CUgraph_st::Node& node : graph->nodes) made->works.push_back(node.work);
   *executable = made.release();

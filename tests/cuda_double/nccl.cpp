@@ -4,11 +4,12 @@
 //
 //   operation, number of elements, their type, peer (-1: all), and which group it is in (ncclGroupStart)
 //
-// An operation occupies the device until the others of its communicator have started theirs, as the files tell.
-// slipway_double_wait_until_idle waits for that, as a library that is loaded does (tests/cuda_double/blas.cpp).
+// An operation occupies the device until the others of its communicator have started theirs, as the files tell. What is
+// loaded at first use waits until there is none, and who waits for a stream waits for those that its own thread started.
 #include <nccl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -32,6 +33,7 @@ namespace {
 struct Started {
   std::string path;  // of a member's file
   long number = 0;   // of the operation in its communicator
+  std::thread::id by{};
 };
 std::mutex started_mutex;
 std::list<Started> started;  // operations that others had not begun when somebody looked last
@@ -42,6 +44,26 @@ bool has_begun(const Started& operation) {
   for (long i = 0; i < operation.number; ++i)
     if (!std::getline(file, line)) return false;
   return true;
+}
+
+// Until no operation that `counts` is left. Ends the process when that never happens.
+template <class Counts>
+void wait(const char* what, int limit_s, Counts counts) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(limit_s);
+  for (;;) {
+    {
+      const std::lock_guard lock(started_mutex);
+      started.remove_if(has_begun);
+      const auto left = std::find_if(started.begin(), started.end(), counts);
+      if (left == started.end()) return;
+      if (std::chrono::steady_clock::now() > until) {
+        std::fprintf(stderr, "CUDA double: %s has waited %d s for the device, where %s is awaited\n", what, limit_s,
+                     left->path.c_str());
+        std::_Exit(70);
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 std::atomic<long> groups{0};  // begun
@@ -57,7 +79,7 @@ ncclResult_t write(ncclComm* comm, const char* what, size_t count, ncclDataType_
   const std::lock_guard lock(started_mutex);
   for (int other = 0; other < comm->ranks; ++other)
     if (other != comm->rank && (peer < 0 || peer == other))
-      started.push_back({comm->path + std::to_string(other), comm->operations});
+      started.push_back({comm->path + std::to_string(other), comm->operations, std::this_thread::get_id()});
   return ncclSuccess;
 }
 
@@ -71,23 +93,11 @@ ncclResult_t leave(ncclComm* comm) {
 
 extern "C" {
 
-// Ends the process where the device never has nothing to do.
 void slipway_double_wait_until_idle(const char* what) {
-  constexpr int limit_s = 10;
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(limit_s);
-  for (;;) {
-    {
-      const std::lock_guard lock(started_mutex);
-      started.remove_if(has_begun);
-      if (started.empty()) return;
-      if (std::chrono::steady_clock::now() > until) {
-        std::fprintf(stderr, "CUDA double: %s has waited %d s for the device, where %s is awaited\n", what, limit_s,
-                     started.front().path.c_str());
-        std::_Exit(70);
-      }
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  wait(what, 10, [](const Started&) { return true; });
+}
+void slipway_double_wait_for_this_thread() {
+  wait("the host", 100, [](const Started& one) { return one.by == std::this_thread::get_id(); });
 }
 
 ncclResult_t ncclGetVersion(int* version) {

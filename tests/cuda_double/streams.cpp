@@ -1,4 +1,7 @@
-// Streams and events of the CUDA runtime's double. Issued work is done at once, so nothing ever waits.
+// Streams and events of the CUDA runtime's double. Issued work is done at once, so only NCCL's operations are ever
+// waited for: by the thread that started them (tests/cuda_double/nccl.cpp).
+#include <dlfcn.h>
+
 #include <memory>
 
 #include "tests/cuda_double/kernels.h"
@@ -46,7 +49,13 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   delete stream;
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return wait_for(stream, "cudaStreamSynchronize"); }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  using Wait = void (*)();
+  static const auto wait = reinterpret_cast<Wait>(dlsym(RTLD_DEFAULT, "slipway_double_wait_for_this_thread"));
+  const cudaError_t error = wait_for(stream, "cudaStreamSynchronize");
+  if (error == cudaSuccess && wait) wait();
+  return error;
+}
 cudaError_t cudaStreamQuery(cudaStream_t stream) { return wait_for(stream, "cudaStreamQuery"); }
 cudaError_t cudaStreamWaitEvent(cudaStream_t on, cudaEvent_t event, unsigned) {
   const std::lock_guard lock(everything);

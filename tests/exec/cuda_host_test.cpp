@@ -85,6 +85,29 @@ TEST(CudaHost, ABatchThatGrowsRunsToItsEndWithAndWithoutGraphs) {
   }
 }
 
+// Every program has first steps of its own.
+TEST(CudaHost, ABatchThatGrowsRunsToItsEndInAPipelineOfTwoProcesses) {
+  Step input = with_layout(tiny_llama(4, true), {.pipeline = 2});
+  input.dtype = Dtype::bfloat16;
+  input.gradient_dtype = Dtype::float32;
+  BatchSchedule stages = in_stages();
+  stages.stages = {{16, 8}, {48, 16}};
+  Bundle bundle = growing_bundle(input, stages);
+  bundle.run.steps = 10;
+  bundle.run.checkpoint_steps = 3;
+  expect_success(run_on_double(bundle, 2));
+  expect_success(run_on_double(bundle, 2, {"--cuda-graphs"}));
+}
+
+// Messages inside a process beside messages between processes. A norm of all gradients would join all four ranks.
+TEST(CudaHost, TwoProcessesOfTwoRanksRunToTheirEnd) {
+  Step input = with_layout(tiny_llama(4, true), {.tensor = 2, .pipeline = 2, .sequence_parallel = true});
+  input.dtype = input.gradient_dtype = Dtype::float64;
+  Bundle bundle = tiny_bundle(input);
+  bundle.run.steps = 4;
+  expect_success(run_on_double(bundle, 2));
+}
+
 // In float64 the host would read each expert's number of rows from the device, which has not counted them.
 TEST(CudaHost, ExpertsRunToTheirEndInOneProcessAndInTwo) {
   Model model = tiny_mixtral(4);

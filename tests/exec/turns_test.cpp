@@ -23,9 +23,10 @@ bool is_ready(const std::future<void>& future, std::chrono::milliseconds within)
 
 TEST(Turns, OfOneKindAreHeldTogether) {
   Turns turns;
-  const Turns::Turn first = turns.take(TurnOf::messages);
+  std::optional<Turns::Turn> first(turns.take(TurnOf::messages));
   const auto other = std::async(std::launch::async, [&] { const Turns::Turn second = turns.take(TurnOf::messages); });
   EXPECT_TRUE(is_ready(other, std::chrono::seconds(10)));
+  first.reset();  // before `other`, whose end waits for its thread
 }
 
 TEST(Turns, OfTheOtherKindWaitForTheLastOfThem) {
@@ -47,7 +48,7 @@ TEST(Turns, AWaitingOneKeepsNoneOfTheHeldKindOut) {
   EXPECT_FALSE(is_ready(waiting, a_while));
   const auto more = std::async(std::launch::async, [&] { const Turns::Turn turn = turns.take(TurnOf::messages); });
   EXPECT_TRUE(is_ready(more, std::chrono::seconds(10)));
-  held.reset();
+  held.reset();  // before the others, whose ends wait for their threads
   EXPECT_TRUE(is_ready(waiting, std::chrono::seconds(10)));
 }
 

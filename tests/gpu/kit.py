@@ -45,6 +45,7 @@ APART = [
     ("two processes, ring attention, context 2", {
         "layout.context": 2, "layout.context_exchange": "ring", "schedule.kernels": "flash2_rmsnorm"}),
     ("two processes, experts 2, data 2", {**EXPERTS, "layout.data": 2, "layout.expert": 2}),
+    ("two processes, checkpoints, pipeline 2", {"layout.pipeline": 2, "run.checkpoint_steps": 2}),
     ("two processes, bfloat16, pipeline 2", {"layout.pipeline": 2, "run.dtype": "bfloat16"}),
 ]
 # Against the losses in float64, to what bfloat16 gives.

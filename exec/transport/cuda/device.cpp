@@ -20,7 +20,7 @@ bool has_peers = false;  // written before other threads exist
 }  // namespace
 
 // A kernel that is loaded at first use waits for running ones, and a receive runs until its peer sends. The first steps
-// take care of that (exec/lanes/turns.h). What they may not have used, such as an evaluation's kernels, is loaded at the
+// take care of that (exec/lanes/turns.h). What they may not have used, such as a checkpoint's copies, is loaded at the
 // start when there are peers; attention does not use cuDNN's kernels, which are compiled at first use.
 void prepare_device(bool peers, Dtype dtype) {
   has_peers = peers;
