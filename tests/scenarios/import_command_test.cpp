@@ -239,7 +239,8 @@ TEST_F(ImportCommand, TakesOverWindowsAndSinksOfAttention) {
     const Answer answer = import_line(llama + more);
     EXPECT_EQ(answer.status, 0) << answer.err;
     std::vector<std::int64_t> list;
-    for (const models::BlockRun& run : scenario().step.model->runs)
+    const auto model = scenario().step.model;
+    for (const models::BlockRun& run : model->runs)
       if (run.block.kind == models::BlockKind::transformer)
         list.insert(list.end(), static_cast<std::size_t>(run.count), run.block.window);
     return list;
@@ -326,7 +327,8 @@ TEST_F(ImportCommand, TakesOverWhichLayersHaveExperts) {
     const Answer answer = import_line(experts + "--moe-layer-freq '" + pattern + "'");
     EXPECT_EQ(answer.status, 0) << answer.err;
     std::vector<bool> list;
-    for (const models::BlockRun& run : scenario().step.model->runs)
+    const auto model = scenario().step.model;
+    for (const models::BlockRun& run : model->runs)
       if (run.block.kind == models::BlockKind::transformer)
         list.insert(list.end(), static_cast<std::size_t>(run.count), run.block.experts > 0);
     return list;

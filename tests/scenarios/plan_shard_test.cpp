@@ -59,7 +59,8 @@ TEST_F(PlanShard, AMergeSimulatesNothingThatAShardHasSimulated) {
   std::ofstream(file) << shard.dump(1);
   const Answer merged = plan({"--json", "--merge", path("parts")});
   ASSERT_EQ(merged.status, status_done) << merged.err;
-  for (const nlohmann::json& row : nlohmann::json::parse(merged.out)["best"]) EXPECT_EQ(row["mfu"], 0.123456);
+  const nlohmann::json answer = nlohmann::json::parse(merged.out);
+  for (const nlohmann::json& row : answer["best"]) EXPECT_EQ(row["mfu"], 0.123456);
 }
 
 TEST_F(PlanShard, AShardOfAnotherSearchIsRefused) {
