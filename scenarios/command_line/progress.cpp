@@ -1,5 +1,6 @@
 #include "scenarios/command_line/progress.h"
 
+#include <pthread.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -11,6 +12,8 @@
 #include <functional>
 #include <iostream>
 #include <mutex>
+#include <semaphore>
+#include <utility>
 
 #include "scenarios/answers/readable.h"
 
@@ -57,14 +60,37 @@ ExitOnInterrupt::~ExitOnInterrupt() {
 
 namespace {
 
-// Calls `tick` every `pause` until the thread is asked to stop.
+// Held while a thread ticks, and while a process forks. A child has only the thread that forked: a lock that another one
+// held at that moment stays locked there (the allocator's under AddressSanitizer).
+std::mutex& ticks() {
+  static std::mutex* const held = [] {
+    static std::mutex mutex;
+    pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { mutex.unlock(); });
+    return &mutex;
+  }();
+  return *held;
+}
+
+// Calls `tick` every `pause` until the thread is asked to stop. Returns when the thread sleeps for the first time.
 std::jthread ticker(std::chrono::duration<double> pause, std::function<void()> tick) {
-  return std::jthread([pause, tick = std::move(tick)](const std::stop_token& stop) {
+  std::mutex& forks_wait = ticks();
+  std::binary_semaphore sleeps(0);
+  std::jthread thread([&forks_wait, &sleeps, pause, tick = std::move(tick)](const std::stop_token& stop) {
     std::mutex mutex;
     std::condition_variable_any end;
     std::unique_lock lock(mutex);
-    while (!end.wait_for(lock, stop, pause, [] { return false; }) && !stop.stop_requested()) tick();
+    bool first = true;
+    const auto never = [&] {  // `sleeps` is gone after the first call
+      if (std::exchange(first, false)) sleeps.release();
+      return false;
+    };
+    while (!end.wait_for(lock, stop, pause, never) && !stop.stop_requested()) {
+      const std::lock_guard no_fork(forks_wait);
+      tick();
+    }
   });
+  sleeps.acquire();
+  return thread;
 }
 
 std::string rate_text(double rate) { return rate < 100 ? fmt::format("{:.2g}", rate) : readable_count(rate); }

@@ -6,8 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <fstream>
+#include <mutex>
 #include <sstream>
 #include <thread>
 
@@ -269,6 +271,35 @@ TEST(ProgressLine, IsRewrittenInPlaceOnATerminalAndLeavesNothingOfALongerOne) {
   const std::string longer = "planning x: simulating the fastest, 50 % after 4 s, about 4 s left",
                     shorter = "planning x: 100 % after 4 s";
   EXPECT_EQ(of.printed(), "\r" + longer + "\r" + shorter + std::string(longer.size() - shorter.size(), ' '));
+}
+
+// Takes a lock for as long as it prints, as an allocator does under AddressSanitizer.
+class LockedOutput : public std::stringbuf {
+ public:
+  std::timed_mutex lock;
+  std::atomic<int> prints{0};
+
+ private:
+  int sync() override {
+    const std::lock_guard held(lock);
+    ++prints;
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    return 0;
+  }
+};
+
+TEST(ProgressLine, AChildThatIsForkedWhileItPrintsFindsNoLockHeld) {
+  LockedOutput output;
+  std::ostream err(&output);
+  const ProgressLine line(err, "planning x", {.quiet_s = 0.01});
+  constexpr int enough = 20;
+  for (int forks = 0; output.prints < enough; ++forks) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(output.lock.try_lock_for(std::chrono::seconds(1)) ? 0 : 1);
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0) << "after " << forks << " forks and " << output.prints << " lines";
+  }
 }
 
 // A line that wraps cannot be rewritten: each report would leave its first half behind.
