@@ -12,8 +12,9 @@
 // depend on step or micro-batch except through its inputs.
 //
 // Recorded as CUDA graphs it has run on one GPU (docs/execution.md), and where nothing is computed
-// (tests/exec/cuda_host_test.cpp). Guarded by tests/exec/segment_replay_test.cpp with a recorder of ATen operations (tests/support/operation_recorder.h)
-// as the device: it replays them at fixed addresses, spoils what an earlier replay left, and refuses another order.
+// (tests/exec/cuda_host_test.cpp). Guarded by tests/exec/segment_replay_test.cpp with a recorder of ATen operations
+// (tests/support/operation_recorder.h) as the device: it replays them at fixed addresses, spoils what an earlier replay
+// left, and refuses another order.
 #pragma once
 
 #include <ATen/core/Tensor.h>

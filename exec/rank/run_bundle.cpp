@@ -233,7 +233,7 @@ void BundleRun::agree_on_origin() {
 }
 
 // How many steps of a program may load kernels or allocate memory: where it does something for the first time, and where
-// it records CUDA graphs and starts them. Nothing else waits for messages of other processes: none.
+// it records CUDA graphs. 0 where no message on a device waits for another process.
 int BundleRun::first_steps() const {
   if (!queue_ || seat_.environment().processes() == 1) return 0;
   return SegmentReplay::eager_steps + (capture_ ? 1 : 0);
