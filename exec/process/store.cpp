@@ -15,4 +15,9 @@ void store_barrier(Store& store, const std::string& name, int world, double seco
   }
 }
 
+void forget_barrier(Store& store, const std::string& name) {
+  store.forget(name);
+  store.forget(name + "/all");
+}
+
 }  // namespace slipway::exec

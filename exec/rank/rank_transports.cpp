@@ -94,21 +94,17 @@ void RankTransports::end_meetings() {
   for (Meetings& meetings : meetings_) meetings.store.reset();
 }
 
-// Who comes last to a meeting forgets the one before: everybody has left it.
+// Once all have come to a meeting, everybody has left the one before.
 void RankTransports::meet(const TaskGraph& graph, TaskId task) {
   const auto communicator = static_cast<std::size_t>(graph.tasks[task].communicator);
+  const auto& members = graph.communicators[communicator].ranks;
   Meetings& meetings = meetings_[communicator];
-  const auto key = [&](std::int64_t number) {
+  const auto name = [&](std::int64_t number) {
     return "meet/" + std::to_string(communicator) + "/" + std::to_string(number);
   };
   const std::int64_t now = meetings.held++;
-  const std::string all = "/all";
-  if (meetings.store->add(key(now), 1) == static_cast<std::int64_t>(graph.communicators[communicator].ranks.size())) {
-    meetings.store->set(key(now) + all, "1");
-    if (now > 0)
-      for (const std::string& old : {key(now - 1), key(now - 1) + all}) meetings.store->forget(old);
-  }
-  meetings.store->get(key(now) + all, while_alive_s);
+  store_barrier(*meetings.store, name(now), static_cast<int>(members.size()), while_alive_s);
+  if (now > 0 && members.front() == rank_) forget_barrier(*meetings.store, name(now - 1));
 }
 
 void RankTransports::collect(Transport& transport, Collective collective, Message& message) {

@@ -168,7 +168,7 @@ std::vector<Action> actions_in(std::string_view rest, const std::string& row) {
   }
   if (list.empty())
     throw std::invalid_argument(
-        row + ": the row has communication alone; write the passes of its pipeline rank too, or " + "remove the row");
+        row + ": the row has communication alone; write the passes of its pipeline rank too, or remove the row");
   for (const Communication& each : communications)
     if (const std::string reason = misfit(each, list); !reason.empty())
       throw std::invalid_argument(each.place + reason);
