@@ -6,6 +6,7 @@
 
 #include "scenarios/step/prepared_step.h"
 #include "schedules/lower/lowering.h"
+#include "tests/support/address_limit.h"
 #include "tests/support/command_test.h"
 #include "tests/support/printed.h"
 
@@ -47,17 +48,9 @@ TEST(GraphSize, AGraphThatDoesNotFitIsRefusedWithTheEstimateAndTheRemedy) {
   }
 }
 
-// A sanitizer reserves terabytes of addresses, which such a limit forbids.
-void skip_with_sanitizers() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "under a sanitizer no program runs with limited addresses";
-#endif
-}
-
 // 11.4 million tasks: refused at once, where a limit leaves no room.
 TEST(GraphSize, LowerRefusesBeforeItBegins) {
-  skip_with_sanitizers();
-  if (testing::Test::IsSkipped()) return;
+  if (!addresses_can_be_limited) GTEST_SKIP() << "no program runs within a limit of addresses here";
   const Printed lower = printed_by("ulimit -v 3000000; " SLIPWAY_PROGRAM " lower " SLIPWAY_SOURCE_DIR
                                    "/scenarios/examples/gpt3-175b-1024xa100.yaml -o /dev/null 2>&1");
   EXPECT_EQ(lower.status, 2);
@@ -67,8 +60,7 @@ TEST(GraphSize, LowerRefusesBeforeItBegins) {
 
 // Also where micro-batches that repeat are left out: of a long pipeline too many remain.
 TEST(GraphSize, APipelineOfAThousandStagesIsRefusedAtOnceWhereItDoesNotFit) {
-  skip_with_sanitizers();
-  if (testing::Test::IsSkipped()) return;
+  if (!addresses_can_be_limited) GTEST_SKIP() << "no program runs within a limit of addresses here";
   const Printed simulate = printed_by(
       "ulimit -v 1500000; " SLIPWAY_PROGRAM " simulate " SLIPWAY_SOURCE_DIR
       "/scenarios/examples/llama-8b-64xh100.yaml --set model.layers=1022 --set cluster.nodes=128 --set "

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "schedules/graph/membership.h"
+#include "tests/support/address_limit.h"
 #include "tests/support/broken_graph.h"
 #include "tests/support/command_test.h"
 
@@ -28,11 +29,9 @@ TEST_F(Program, AnAnswerThatCannotBeWrittenIsAFailureWithAMessage) {
   EXPECT_EQ(status_of("list nothing > /dev/full 2> " + path("err")), status_usage);
 }
 
-// An address space of 600 MB, and a graph below the size from which it is estimated first (graph_size.h). A sanitizer reserves more than that before main.
+// An address space of 600 MB, and a graph below the size from which it is estimated first (graph_size.h).
 TEST_F(Program, LackOfMemoryIsToldInWordsAndLeavesNoHalfBundle) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer's address space has no limit";
-#endif
+  if (!addresses_can_be_limited) GTEST_SKIP() << "no program runs within a limit of addresses here";
   const std::string large =
       SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml --set schedule.global_batch=1024 ";
   for (const std::string& command : {"lower " + large + "-o " + path("run.slip"), "simulate --exact " + large}) {
