@@ -37,8 +37,6 @@ void refuse_unlike(const Scenario& first, const Scenario& second) {
       refuse(*scenario, "bubble work is not simulated beside another job; set schedule.fill to none");
     if (scenario->cluster.ranks_per_gpu > 1)
       refuse(*scenario, "two jobs can share links but not GPUs; set cluster.ranks_per_gpu to 1, or simulate it alone");
-    if (scenario->cluster.groups[0].machine.cores > 0)
-      refuse(*scenario, "two jobs can share networks of GPUs only; simulate CPU ranks, which share cores, alone");
   }
   const NodeGroup &a = first.cluster.groups[0], &b = second.cluster.groups[0];
   if (a.machine.name != b.machine.name || a.gpus_per_node != b.gpus_per_node)

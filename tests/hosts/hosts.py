@@ -81,16 +81,17 @@ def end_all_in(namespace):
 
 
 class Hosts:
-    """`count` hosts whose links carry `bits_per_s`; `uplink`: bit/s between two switches. Use it in a `with`."""
+    """`count` hosts whose links carry `bits_per_s`; `uplink`: bit/s between two switches; `window`: frames that a
+    connection has under way at most, without it as many as TCP likes. Use it in a `with`."""
 
     made = 0  # by this process, for names
 
-    def __init__(self, count, bits_per_s, uplink=None, latency_s=0, delay_program=None):
+    def __init__(self, count, bits_per_s, uplink=None, latency_s=0, delay_program=None, window=None):
         Hosts.made += 1
         self.names = [f"{PREFIX}{os.getpid()}-{Hosts.made}-host{i}" for i in range(count)]
         self.switches = [f"{PREFIX}{os.getpid()}-{Hosts.made}-switch{i}" for i in range(2 if uplink else 1)]
         self.bits_per_s, self.uplink = bits_per_s, uplink
-        self.latency_s, self.delay_program = latency_s, delay_program
+        self.latency_s, self.delay_program, self.window = latency_s, delay_program, window
         self.processes, self.relays, self.delay_costs = [], [], []
 
     def __enter__(self):
@@ -118,6 +119,9 @@ class Hosts:
         for host, name in enumerate(self.names):
             self.join(name, "eth0", self.switch_of(host), f"port{host}", self.bits_per_s)
             run("ip", "-n", name, "addr", "add", f"{self.address(host)}/24", "dev", "eth0")
+            if self.window:
+                run("ip", "-n", name, "route", "change", "10.77.0.0/24", "dev", "eth0", "proto", "kernel", "scope", "link",
+                    "src", self.address(host), "cwnd", "lock", str(self.window))  # fmt: skip
             run("ip", "-n", self.switch_of(host), "link", "set", f"port{host}", "master", "bridge")
         if self.uplink:
             self.join(self.switches[0], "uplink", self.switches[1], "uplink", self.uplink)
@@ -175,20 +179,21 @@ class Hosts:
         self.processes.append(process)
         return process
 
-    def start_ranks(self, words, per_host=1, port=29400, outputs=None, **options):
-        """One process of `words` for each rank, hosts in order, with the variables that torchrun would set. Their
-        output goes to OUTPUTS/rank-N.out and .err, if given."""
-        ranks = []
-        for rank in range(len(self.names) * per_host):
-            variables = {"RANK": rank, "WORLD_SIZE": len(self.names) * per_host, "LOCAL_RANK": rank % per_host,
-                         "MASTER_ADDR": self.address(0), "MASTER_PORT": port,
+    def start_ranks(self, words, per_host=1, port=29400, outputs=None, on=None, **options):
+        """One process of `words` for each rank, on the hosts `on` (all) in order, with the variables that torchrun would
+        set. Their output goes to OUTPUTS/rank-N.out and .err, if given."""
+        ranks, on = [], list(on or range(len(self.names)))
+        for rank in range(len(on) * per_host):
+            host = on[rank // per_host]
+            variables = {"RANK": rank, "WORLD_SIZE": len(on) * per_host, "LOCAL_RANK": rank % per_host,
+                         "MASTER_ADDR": self.address(on[0]), "MASTER_PORT": port,
                          "GLOO_SOCKET_IFNAME": "eth0"}  # fmt: skip
             own = dict(options, env={**os.environ, **{name: str(value) for name, value in variables.items()}})
             if outputs:
                 with open(f"{outputs}/rank-{rank}.out", "w") as out, open(f"{outputs}/rank-{rank}.err", "w") as err:
-                    ranks.append(self.start(rank // per_host, words, per_host == 1, stdout=out, stderr=err, **own))
+                    ranks.append(self.start(host, words, per_host == 1, stdout=out, stderr=err, **own))
             else:
-                ranks.append(self.start(rank // per_host, words, per_host == 1, **own))
+                ranks.append(self.start(host, words, per_host == 1, **own))
         return ranks
 
     def cut(self, host):

@@ -407,6 +407,25 @@ TEST_F(Beside, JobsInNodesOfTheirOwnOnANonBlockingNetworkDoNotNoticeEachOther) {
   }
 }
 
+// CPU ranks share the two cores of their node: four ranks of a job on a node of its own, two of each job on common ones.
+TEST_F(Beside, CpuRanksSlowEachOtherOnCommonNodesOnly) {
+  std::vector<std::string> settings;
+  for (const std::string set : {"--set", "--beside-set"})
+    for (const std::string& key :
+         {std::string("cluster.machine=" SLIPWAY_SOURCE_DIR "/scenarios/examples/machines/cpu-test.yaml"),
+          std::string("cluster.trainer=generic"), std::string("run.dtype=float32"),
+          std::string("cluster.gpus_per_node=4"), std::string("layout.data=4"), std::string("schedule.global_batch=4")})
+      settings.insert(settings.end(), {set, key});
+  const nlohmann::json apart = summary(settings);
+  settings.insert(settings.end(), {"--place", "alternate-gpus"});
+  const nlohmann::json common = summary(settings);
+  for (const int job : {0, 1}) {
+    EXPECT_NEAR(apart["beside_s"][job], apart["alone_s"][job], 1e-9 * apart["alone_s"][job].get<double>());
+    EXPECT_GT(common["beside_s"][job], 1.5 * common["alone_s"][job].get<double>());
+    EXPECT_NEAR(common["beside_s"][job], apart["alone_s"][job], 0.1 * apart["alone_s"][job].get<double>());
+  }
+}
+
 TEST_F(Beside, PrintsATableOfBoth) {
   const Answer answer = slipway_with({"simulate", path("a.yaml"), "--beside", path("b.yaml"), "--beside-set",
                                       "model.layers=2", "--place", "alternate-gpus"});

@@ -68,6 +68,20 @@ TEST(TwoJobs, GoOnAtTheirOwnPaceWithoutABarrierBetweenThem) {
   EXPECT_NEAR(timelines[1].makespan_s, 10 * (0.5 + moved_s), 1e-9);
 }
 
+// CPU ranks: each node has one core for its two ranks, one of each job.
+TEST(TwoJobs, OnTheCoresOfANodeTakeTurnsWhileBothCompute) {
+  const HandGraph job = job_of_two();
+  Cluster cluster = hand_cluster(2, 2, bandwidth, 0, 1);
+  cluster.groups[0].machine.cores = 1;
+  for (const Timeline& timeline : together(cluster, job, {0, 2}, job, {1, 3}))
+    EXPECT_NEAR(timeline.makespan_s, 3 * (2 * compute_s + moved_s), 1e-9);
+  for (const Timeline& timeline : together(cluster, job, {0, 2}, job_of_two(0.5), {1, 3}, 1, 1)) {
+    // Half as much work ends at 1 s. The other then has the core, and what it has left, half a second, ends at 1.5 s.
+    const bool is_quick = timeline.makespan_s < 1.2;
+    EXPECT_NEAR(timeline.makespan_s, (is_quick ? 1 : 1.5) + moved_s, 1e-9);
+  }
+}
+
 TEST(TwoJobs, OnOneGpuAreRefused) {
   const HandGraph job = job_of_two();
   EXPECT_THROW(together(hand_cluster(2, 2, bandwidth, 0), job, {0, 2}, job, {1, 2}), std::invalid_argument);

@@ -32,6 +32,7 @@ MBIT = 1e6
 CALIBRATED_AT = 50 * MBIT
 UNSHAPED = 10_000 * MBIT
 LOOPBACK = 1e9  # bytes/s between the ranks of a host: not measured, as it is far from deciding anything
+WINDOW = 12  # frames under way on a connection where two jobs share links, as on a fabric with credits
 CASE_LIMIT_S = 240
 CALIBRATION_LIMIT_S = 900
 
@@ -62,22 +63,33 @@ def link_s_per_byte(bits_per_s):
 
 
 class Case:
-    def __init__(self, layout, keys, count, mbit, per_host=1, uplink=0, latency_ms=0):
+    """A job on all hosts; or, with a neighbour, every other rank of them: the neighbour, a job of the same number of ranks,
+    has the others, and both share the uplink, or the links of hosts with two ranks."""
+
+    def __init__(self, layout, keys, count, mbit, per_host=1, uplink=0, latency_ms=0, neighbour=None):
         self.layout, self.keys, self.count, self.per_host = layout, keys, count, per_host
-        self.mbit, self.uplink, self.latency_ms = mbit, uplink, latency_ms
+        self.mbit, self.uplink, self.latency_ms, self.neighbour = mbit, uplink, latency_ms, neighbour
 
     @property
     def name(self):
+        jobs = self.layout + (f" beside {self.neighbour.layout}" if self.neighbour else "")
         shape = f"{self.count} hosts" + (f" x {self.per_host}" if self.per_host > 1 else "")
         link = f"{self.mbit} Mbit/s" + (f", uplink {self.uplink}" if self.uplink else "")
-        return f"{self.layout}; {shape}; {link}" + (f"; {self.latency_ms} ms" if self.latency_ms else "")
+        return f"{jobs}; {shape}; {link}" + (f"; {self.latency_ms} ms" if self.latency_ms else "")
 
     @property
     def scenario(self):
         return STUDY / ("experts.yaml" if "expert" in self.layout else "dense.yaml")
 
+    @property
+    def places(self):
+        """The hosts of the job's ranks, and of its neighbour's."""
+        every = [host for host in range(self.count) for _ in range(self.per_host)]
+        return (every[0::2], every[1::2]) if self.neighbour else (range(self.count), [])
+
     def settings(self, profile, host_s_per_byte, latency_s):
-        """The scenario's keys, with links of the known rate. `host_s_per_byte`: what a host needs besides the link."""
+        """The scenario's keys, with links of the known rate. `host_s_per_byte`: what a host needs besides the link. With a
+        neighbour, the job has half of the nodes, and simulate deals out both jobs' ranks in turn."""
         cluster = {"scope": "cluster", "bandwidth": 1 / (link_s_per_byte(self.mbit * MBIT) + host_s_per_byte),
                    "latency": latency_s + 2 * self.latency_ms / 1e3}  # fmt: skip
         if self.uplink:
@@ -85,7 +97,8 @@ class Case:
                                    "link_bandwidth": 1 / link_s_per_byte(self.uplink * MBIT)}  # fmt: skip
         inside = {"scope": "node", "bandwidth": LOOPBACK, "latency": latency_s}
         fabrics = [inside] * (self.per_host > 1) + [cluster]
-        keys = {"cluster.machine": profile, "cluster.nodes": self.count, "cluster.gpus_per_node": self.per_host,
+        nodes = self.count // 2 if self.neighbour else self.count
+        keys = {"cluster.machine": profile, "cluster.nodes": nodes, "cluster.gpus_per_node": self.per_host,
                 "cluster.fabrics": json.dumps(fabrics).replace('"', ""), **self.keys}  # fmt: skip
         return [word for key, value in keys.items() for word in ("--set", f"{key}={value}")]
 
@@ -102,7 +115,17 @@ def cases():
              for layout in ("data 4", "data 4, ZeRO 3", "pipeline 2, data 2", "data 4, expert 4")]  # fmt: skip
     some += [Case(layout, TWO[layout], 2, 35, latency_ms=ms)
              for ms in (1, 5, 10) for layout in ("data 2", "data 2, ZeRO 3", "pipeline 2", "tensor 2")]  # fmt: skip
+    for one, other in (("data 2", "data 2"), ("data 2, ZeRO 3", "tensor 2"), ("pipeline 2", "data 2"),
+                       ("context 2, ring", "data 2, expert 2")):  # fmt: skip
+        some += side_by_side(one, other, 4, 75, uplink=40) + side_by_side(one, other, 2, 35, per_host=2)
     return some
+
+
+def side_by_side(layout, neighbour, *links, **more):
+    """Each of two jobs beside the other; once where they are alike."""
+    one, other = (Case(name, TWO[name], *links, **more) for name in (layout, neighbour))
+    one.neighbour, other.neighbour = other, one
+    return [one] if layout == neighbour else [one, other]
 
 
 def check_ended(processes, folder, limit_s):
@@ -147,14 +170,27 @@ def link_in(profile):
     return tuple(float(re.search(rf"{key}:\s*([-+.\deE]+)", text)[1]) for key in ("bandwidth", "latency"))
 
 
-def execute(build, folder, case, settings, port, delay_program):
-    """Seconds of each counted step: between two starts of the slowest rank."""
+def executing(build, case, settings, out):
+    return [build / "slipway", "execute", case.scenario, *settings, "--out", out, "--overwrite", "--json"]
+
+
+def execute(build, folder, case, settings, port, delay_program, of_neighbour=()):
+    """Seconds of each counted step: between two starts of the slowest rank. The neighbour, by settings of its own, trains
+    until the job has ended."""
     run = folder / "run"
-    words = [build / "slipway", "execute", case.scenario, *settings, "--out", run, "--overwrite", "--json"]
-    with hosts.Hosts(case.count, case.mbit * MBIT, case.uplink * MBIT or None, case.latency_ms / 1e3,
-                     delay_program) as network:  # fmt: skip
-        ranks = network.start_ranks(words, case.per_host, port, folder)
+    ours, theirs = case.places
+    with hosts.Hosts(case.count, case.mbit * MBIT, case.uplink * MBIT or None, case.latency_ms / 1e3, delay_program,
+                     WINDOW if case.neighbour else None) as network:  # fmt: skip
+        beside = []
+        if case.neighbour:
+            words = executing(build, case.neighbour, [*of_neighbour, "--set", "run.steps=1000"], folder / "neighbour" / "run")
+            beside = network.start_ranks(words, 1, port + 1000, folder / "neighbour", theirs)
+        words = executing(build, case, settings, run)
+        ranks = network.start_ranks(words, 1 if beside else case.per_host, port, folder, ours)
         check_ended(ranks, folder, CASE_LIMIT_S)
+        if any(rank.poll() is not None for rank in beside):
+            errors = (folder / "neighbour" / "rank-0.err").read_text()
+            raise RuntimeError(f"the neighbour ended first: {errors[-2000:]}")
     starts = {}
     for event in json.loads((run / "trace.json").read_text())["traceEvents"]:
         if event.get("ph") == "X":
@@ -224,13 +260,15 @@ def summary(what, rows):
 
 
 def summaries(rows):
+    alone = [row for row in rows if " beside " not in row["case"]]
     groups = {
         "all": rows,
         "at least 60 % communication": [row for row in rows if row["communication"] >= 0.6],
         "2 hosts": [row for row in rows if "; 2 hosts; " in row["case"] and not row["case"].endswith(" ms")],
         "4 hosts": [row for row in rows if "; 4 hosts; " in row["case"] and "uplink" not in row["case"]],
-        "2 ranks on each of 2 hosts": [row for row in rows if "; 2 hosts x 2; " in row["case"]],
-        "4 hosts, oversubscribed uplink": [row for row in rows if "uplink" in row["case"]],
+        "2 ranks on each of 2 hosts": [row for row in alone if "; 2 hosts x 2; " in row["case"]],
+        "4 hosts, oversubscribed uplink": [row for row in alone if "uplink" in row["case"]],
+        "beside another job": [row for row in rows if " beside " in row["case"]],
         "2 hosts, with latency": [row for row in rows if row["case"].endswith(" ms")],
     }
     lines = [["cases", "", "median error", "largest", "within 12 %", "of the fastest step", "pairs in order"]]
@@ -270,7 +308,7 @@ class Study:
     def __init__(self, build, keeps):
         self.build, self.keeps = build, keeps
         self.folder = build / "shaped-links"
-        self.folder.mkdir(exist_ok=True)
+        (self.folder / "neighbour").mkdir(parents=True, exist_ok=True)
         self.steps = read_steps(self.folder / "steps.json") if keeps else {}
         self.profiles, self.port = {}, 29400
 
@@ -286,18 +324,32 @@ class Study:
 
     def measure(self, case, rounds):
         settings, steps = self.settings(case), []
+        of_neighbour = self.settings(case.neighbour) if case.neighbour else ()
         for _ in range(rounds):
             self.port += 1
-            steps += execute(self.build, self.folder, case, settings, self.port, delay_program(self.build))
+            steps += execute(self.build, self.folder, case, settings, self.port, delay_program(self.build), of_neighbour)
         self.steps[case.name] = steps
         (self.folder / "steps.json").write_text(json.dumps(self.steps, indent=1))
 
+    def predicted(self, case):
+        """Seconds of a step, and the share of it in which a rank waits for messages."""
+        words = ["simulate", case.scenario, *self.settings(case), "--json"]
+        alone = json.loads(slipway(self.build, *words))
+        step_s, share = alone["step_time_s"], alone["exposed_comm_share"]
+        if not case.neighbour:
+            return step_s, share
+        theirs = ["--beside-set" if word == "--set" else word for word in self.settings(case.neighbour)]
+        place = "alternate-gpus" if case.per_host > 1 else "alternate-nodes"
+        both = json.loads(slipway(self.build, *words, "--beside", case.neighbour.scenario, *theirs, "--place", place))
+        beside_s = both["beside_s"][0]
+        return beside_s, 1 - (1 - share) * step_s / beside_s  # computation is what it was alone
+
     def row(self, case):
-        predicted = json.loads(slipway(self.build, "simulate", case.scenario, *self.settings(case), "--json"))
+        predicted_s, communication = self.predicted(case)
         steps = self.steps[case.name]
-        row = {"case": case.name, "predicted_s": predicted["step_time_s"], "measured_s": statistics.median(steps),
-               "fastest_s": min(steps), "communication": predicted["exposed_comm_share"], "steps_s": steps}  # fmt: skip
-        return {**row, "error": row["predicted_s"] / row["measured_s"] - 1}
+        measured_s = statistics.median(steps)
+        return {"case": case.name, "predicted_s": predicted_s, "measured_s": measured_s, "fastest_s": min(steps),
+                "communication": communication, "steps_s": steps, "error": predicted_s / measured_s - 1}  # fmt: skip
 
 
 def measure_all(study, asked):
