@@ -82,6 +82,8 @@ bool same_clock(const ProcessIdentity& a, const ProcessIdentity& b) {
   return !a.boot_id.empty() && a.boot_id != "-" && a.boot_id == b.boot_id;
 }
 
+bool same_host(const ProcessIdentity& a, const ProcessIdentity& b) { return same_clock(a, b) && a.host == b.host; }
+
 bool visible(const ProcessIdentity& a, const ProcessIdentity& b) {
   return same_clock(a, b) && !a.pid_namespace.empty() && a.pid_namespace == b.pid_namespace;
 }

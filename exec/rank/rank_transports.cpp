@@ -34,7 +34,7 @@ std::unique_ptr<Transport> RankTransports::connected(const Group& group) {
 void RankTransports::refuse_loopback_between_hosts(const Group& group) const {
   const std::vector<ProcessIdentity>& processes = seat_.processes();
   const auto is_elsewhere = [&](int other) {
-    return !same_clock(processes[static_cast<std::size_t>(other)], processes[static_cast<std::size_t>(rank_)]);
+    return !same_host(processes[static_cast<std::size_t>(other)], processes[static_cast<std::size_t>(rank_)]);
   };
   const char* chosen = std::getenv("GLOO_SOCKET_IFNAME");
   if ((chosen != nullptr && *chosen != '\0') || std::ranges::none_of(group.ranks, is_elsewhere)) return;

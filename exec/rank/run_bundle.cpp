@@ -175,9 +175,6 @@ BundleRun::BundleRun(Seat& seat, const Bundle& bundle, const Arguments& argument
   const auto& processes = seat.processes();
   for (int other = 0; other < seat.environment().world; ++other)
     if (!same_clock(processes[other], processes.front())) foreign_.push_back(other);
-  if (rank_ != 0 || foreign_.empty() || !seat.environment().token.empty()) return;
-  std::printf("note: the ranks are on several hosts and have no SLIPWAY_TOKEN; whoever reaches port %d can join them\n",
-              seat.environment().store_port);
 }
 
 void BundleRun::replay_segments() {

@@ -35,6 +35,7 @@ struct Session::State {
   void write_what_is_left();
   void claim_seat();
   void sit_down();
+  void refuse_hosts_without_token() const;
   void compare_bundles();
   void join();
   void leave();
@@ -120,6 +121,17 @@ void Session::State::sit_down() {
                            " s: its host is stopped or lost; check rank 0");
 }
 
+// On one machine the store is reached from there alone. Between machines only a token tells the run's ranks from others.
+void Session::State::refuse_hosts_without_token() const {
+  const auto elsewhere = std::ranges::find_if_not(
+      processes, [&](const ProcessIdentity& process) { return same_host(process, processes.front()); });
+  if (!here().token.empty() || elsewhere == processes.end()) return;
+  throw std::runtime_error("ranks 0 and " + std::to_string(elsewhere - processes.begin()) +
+                           " are on different hosts (" + processes.front().host + " and " + elsewhere->host +
+                           "), and the run has no token that tells its ranks from others; draw one (openssl rand -hex "
+                           "16) and set SLIPWAY_TOKEN to it for every rank");
+}
+
 void Session::State::compare_bundles() {
   const std::string identity = store->claim("bundle", options.identity);
   if (identity != options.identity) {
@@ -156,6 +168,7 @@ void Session::State::join() {
   sit_down();
   processes = wait_for_processes(*store, here().world, options.connect_seconds, here().hosted);
   store_barrier(*store, "joined", here().processes(), options.connect_seconds);
+  refuse_hosts_without_token();
   compare_bundles();  // when every rank can get the error, and before any rank changes an earlier run's files
   store_barrier(*store, "agreed", here().processes(), options.connect_seconds);
 }

@@ -16,13 +16,30 @@ namespace {
 
 auto task_key(const TraceRecord& record) { return std::tie(record.step, record.group, record.lane, record.label); }
 
-// Records [begin, end) of `members` are one task on all of its ranks.
+// `members` are the records of one task on all of its ranks.
 void split_one(std::vector<TraceRecord>& records, std::span<const std::size_t> members) {
   double latest = -std::numeric_limits<double>::infinity();
   for (std::size_t i : members) latest = std::max(latest, records[i].start_s);
   for (std::size_t i : members) {
     TraceRecord& record = records[i];
     record.wait_s = std::clamp(latest - record.start_s, 0.0, std::max(0.0, record.end_s - record.start_s));
+  }
+}
+
+// Calls `use` with the indices of each transfer's and collective's records.
+template <typename Use>
+void for_each_message(const Trace& trace, Use use) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < trace.records.size(); ++i)
+    if (is_communication(trace.records[i].kind)) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return task_key(trace.records[a]) < task_key(trace.records[b]);
+  });
+  for (std::size_t begin = 0; begin < order.size();) {
+    std::size_t end = begin + 1;
+    while (end < order.size() && task_key(trace.records[order[end]]) == task_key(trace.records[order[begin]])) ++end;
+    use(std::span<const std::size_t>(order).subspan(begin, end - begin));
+    begin = end;
   }
 }
 
@@ -98,18 +115,19 @@ bool is_communication(std::string_view kind) {
 }
 
 void split_waiting(Trace& trace) {
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < trace.records.size(); ++i)
-    if (is_communication(trace.records[i].kind)) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return task_key(trace.records[a]) < task_key(trace.records[b]);
+  for_each_message(trace, [&](std::span<const std::size_t> members) { split_one(trace.records, members); });
+}
+
+std::vector<double> work_times(const Trace& trace) {
+  std::vector<double> seconds;
+  for (const TraceRecord& record : trace.records) seconds.push_back(work_seconds(record));
+  for_each_message(trace, [&](std::span<const std::size_t> members) {
+    if (trace.records[members.front()].kind != "transfer") return;
+    double longest = 0;
+    for (const std::size_t i : members) longest = std::max(longest, seconds[i]);
+    for (const std::size_t i : members) seconds[i] = longest;
   });
-  for (std::size_t begin = 0; begin < order.size();) {
-    std::size_t end = begin + 1;
-    while (end < order.size() && task_key(trace.records[order[end]]) == task_key(trace.records[order[begin]])) ++end;
-    split_one(trace.records, std::span(order).subspan(begin, end - begin));
-    begin = end;
-  }
+  return seconds;
 }
 
 std::string to_text(const TraceRecord& record) {

@@ -68,6 +68,10 @@ struct Trace {
 bool is_communication(std::string_view kind);
 void split_waiting(Trace& trace);
 
+// Seconds of work of each record. A transfer has those of its receiver on both ranks: its sender is done as soon as the
+// system has taken the bytes, which may be long before they arrive.
+std::vector<double> work_times(const Trace& trace);
+
 // The plain text that a rank writes: one line per record, fields separated by tabs, floats with 17 digits, so that
 // reading gives equal bits. to_text throws std::invalid_argument when a name is empty or holds a tab or line end.
 // Reading throws std::runtime_error with the bad field and line.

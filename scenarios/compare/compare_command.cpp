@@ -132,6 +132,7 @@ int compare_command(const std::vector<std::string>& args, std::ostream& out, std
           "are\n"
           "compared without waiting for other members of a transfer or collective; waiting is printed "
           "beside them.\n"
+          "A transfer ends on both ranks when its bytes have arrived.\n"
           "If the run's batch grew, the steps with the prediction's tasks count.\n"
           "Tasks in only one trace are listed. Memory: the predicted timeline's peak of each rank against the "
           "most\n"

@@ -32,11 +32,13 @@ TypicalStep typical_step(const Trace& trace, int first, int last) {
     std::vector<double> work, wait;
   };
   std::map<TaskKey, Samples> samples;
-  for (const TraceRecord& record : trace.records) {
+  const std::vector<double> work = work_times(trace);
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    const TraceRecord& record = trace.records[i];
     if (record.step < first || record.step > last) continue;
     Samples& task = samples[{record.rank, record.label}];
     task.kind = record.kind;
-    task.work.push_back(work_seconds(record));
+    task.work.push_back(work[i]);
     task.wait.push_back(record.wait_s);
   }
   TypicalStep step;

@@ -53,7 +53,9 @@ Observations observations_of(const SimulatedStep& predicted, const Trace& measur
   };
   // (group, or none; rank of compute; task)
   std::map<std::tuple<int, int, TaskId>, Samples> samples;
-  for (const TraceRecord& record : measured.records) {
+  const std::vector<double> work = work_times(measured);
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    const TraceRecord& record = measured.records[i];
     if (record.step < times.first || record.step > times.last) continue;
     ++observations.records;
     const auto of_rank = tasks.find(representative_of(layout, graph.representatives, record.rank));
@@ -70,7 +72,7 @@ Observations observations_of(const SimulatedStep& predicted, const Trace& measur
     if (is_message && record.step == times.first) observations.members[record.group].push_back(record.rank);
     const auto [found, is_new] = samples.try_emplace(
         {is_message ? record.group : none, is_message ? 0 : record.rank, task->second}, Samples{record.rank, {}});
-    found->second.seconds.push_back(work_seconds(record));
+    found->second.seconds.push_back(work[i]);
   }
   if (samples.empty())
     throw std::invalid_argument("the trace has no task of the scenario; give the scenario that was run");

@@ -5,7 +5,8 @@ A training is started with one command, --resume if-any, until it is complete; i
 fault's last whole checkpoint is resumed by the next start, and at the end the losses must be those of an undisturbed run, to
 the last bit. Prints one table and each violation. Exit status: 0 none, 1 some, 77 skipped.
 
-The trainings are of 2 and 4 ranks, started by `slipway execute` and as torchrun's agent starts bare ranks (runs.py).
+The trainings are of 2 and 4 ranks, started by `slipway execute`, as torchrun's agent starts bare ranks, and on as many hosts
+(runs.py).
 """
 import argparse
 import os
@@ -36,15 +37,15 @@ class Row:
 
 
 class Faults:
-    def __init__(self, build, work, seed, short):
-        self.build, self.work, self.chance, self.short = build, work, random.Random(seed), short
+    def __init__(self, build, work, seed, short, ways):
+        self.build, self.work, self.chance, self.short, self.ways = build, work, random.Random(seed), short, ways
         self.rows, self.violations = defaultdict(Row), []
         self.trainings, self.made, self.references = {}, 0, {}
 
     def reference(self, ranks):
         """The losses of an undisturbed run."""
         if ranks not in self.references:
-            training = Training(self.build, self.work, f"undisturbed-{ranks}", ranks, local=True)
+            training = Training(self.build, self.work, f"undisturbed-{ranks}", ranks, "execute")
             start = training.start()
             if start.wait(300) is None or start.processes[0].returncode != 0:
                 sys.exit(f"the undisturbed run of {ranks} ranks failed:\n{start.errors()}")
@@ -52,15 +53,15 @@ class Faults:
             print(f"undisturbed: {ranks} ranks, {STEPS} steps, {time.monotonic() - start.began:.1f} s", flush=True)
         return self.references[ranks]
 
-    def training(self, ranks, local, kind):
+    def training(self, ranks, way, kind):
         """The one that goes on, or a new one where that is complete."""
         small = kind in kinds.NEEDS_MOUNTS
-        key = (ranks, local, small)
+        key = (ranks, way, small)
         current = self.trainings.get(key)
         if current is None or current.is_complete():
             self.close(key)
             self.made += 1
-            current = Training(self.build, self.work, f"{self.made:03d}", ranks, local)
+            current = Training(self.build, self.work, f"{self.made:03d}", ranks, way)
             if small:
                 kinds.mounted("-t", "tmpfs", "-o", f"size={40 if ranks == 2 else 60}m", "none", str(current.folder))
             self.trainings[key] = current
@@ -80,10 +81,10 @@ class Faults:
         self.violations.append(f"{what}: {why}\n    logs: {start.log}.*")
         print(f"  VIOLATION {self.violations[-1]}", flush=True)
 
-    def one(self, kind, ranks, local):
+    def one(self, kind, ranks, way):
         """Injects one fault of this kind into the next start."""
         self.reference(ranks)
-        training = self.training(ranks, local, kind)
+        training = self.training(ranks, way, kind)
         row = self.rows[kind]
         row.count += 1
         if kind in kinds.DAMAGE:
@@ -161,7 +162,7 @@ class Faults:
         name = f"rank {injected.culprit}"
         if injected.must_say:
             named = re.search(injected.must_say, said) is not None
-        elif training.local:
+        elif training.way == "execute":
             last = [line for line in said.splitlines() if line.startswith("slipway execute: ")]
             named = bool(last) and re.match(rf"slipway execute: {name}\b", last[0]) is not None
         else:  # the agent has seen who ended first; no survivor may name another
@@ -179,7 +180,7 @@ class Faults:
             self.violation(start, injected.what, f"losses of {kept} steps are kept, {max(printed)} were done")
         pending = r".*\.partial(/.*)?|replaced-\d+(/.*)?"  # the next start's, where no launcher was left to do it
         files = training.leftovers()
-        if kind == "launcher killed" or not training.local:
+        if kind == "launcher killed" or training.way != "execute":
             files = [name for name in files if not re.fullmatch(pending, name)]
         if files:
             row.left += 1
@@ -226,11 +227,12 @@ class Faults:
             kind = chosen[number % len(chosen)]
             turn = number // len(chosen)
             ranks = 2 if self.short else (2, 4)[turn % 2]
-            local = kind in kinds.NEEDS_LAUNCHER or (number % 2 if self.short else turn // 2 % 2) == 0
+            ways = [way for way in kinds.ways_of(kind) if way in self.ways]
+            way = ways[(number if self.short else turn // 2) % len(ways)]
             at = time.monotonic()
-            self.one(kind, ranks, local)
+            self.one(kind, ranks, way)
             number += 1
-            print(f"{sum(row.count for row in self.rows.values())}/{count}  {kind}, {ranks} ranks, {'execute' if local else 'restarted'}: "
+            print(f"{sum(row.count for row in self.rows.values())}/{count}  {kind}, {ranks} ranks, {way}: "
                   f"{time.monotonic() - at:.1f} s", flush=True)
         for key in list(self.trainings):
             self.complete(key)
@@ -291,10 +293,15 @@ def main():
     for kind in [kind for kind in chosen if kind in kinds.NEEDS_MOUNTS and not mounts]:
         print(f"skipped: {kind}: no file system can be mounted here (it takes root)")
         chosen.remove(kind)
+    ways = ["execute", "restarted", "hosts"]
+    if why := kinds.hosts.missing():
+        print(f"skipped: faults on hosts: {why}")
+        ways.remove("hosts")
+    chosen = [kind for kind in chosen if set(kinds.ways_of(kind)) & set(ways)]
     if not chosen:
         return 77
     work = Path(given.work or tempfile.mkdtemp(prefix="slipway-faults-"))
-    faults = Faults(given.build, work, given.seed, given.short)
+    faults = Faults(given.build, work, given.seed, given.short, ways)
     print(f"seed {given.seed}, folder {work}", flush=True)
     try:
         faults.run(chosen, given.count or (len(chosen) if given.short else 200))

@@ -2,6 +2,8 @@
 
 A third of the moments lie in the first second, while the ranks load their libraries and meet, a third among the steps.
 """
+import contextlib
+import ctypes
 import errno
 import os
 import resource
@@ -11,7 +13,7 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 
-from runs import HEARTBEAT_S, listening_ports, text_of
+from runs import AGENTS_PATIENCE_S, HEARTBEAT_S, hosts, listening_ports, text_of
 
 
 @dataclass
@@ -63,7 +65,7 @@ def stopped(start, chance):
     send(pids[rank], signal.SIGSTOP)
     # The heartbeat's time, or what a rank waits for others at the start; then the launcher's or agent's patience.
     return Injected(f"SIGSTOP to rank {rank} after {moment:.2f} s", culprit=rank,
-                    limit_s=max(HEARTBEAT_S, 0 if start.training.local else 8) + 10)
+                    limit_s=max(HEARTBEAT_S, 0 if start.training.way == "execute" else AGENTS_PATIENCE_S) + 10)
 
 
 def slow(start, chance):
@@ -160,6 +162,22 @@ def stranger_bytes(chance):
     ])
 
 
+@contextlib.contextmanager
+def network_of(pid):
+    """Sockets that this thread opens are in the process's network."""
+    libc, of_network = ctypes.CDLL(None, use_errno=True), 0x40000000  # CLONE_NEWNET
+    with open("/proc/self/ns/net") as own, open(f"/proc/{pid}/ns/net") as theirs:
+        if os.fstat(own.fileno()).st_ino == os.fstat(theirs.fileno()).st_ino:
+            yield
+            return
+        if libc.setns(theirs.fileno(), of_network) != 0:
+            raise OSError(ctypes.get_errno(), "setns")
+        try:
+            yield
+        finally:
+            libc.setns(own.fileno(), of_network)
+
+
 def stranger(start, chance):
     """Connections to every port of the ranks; half stay open until the end."""
     pids = start.rank_pids()
@@ -169,8 +187,10 @@ def stranger(start, chance):
     while time.monotonic() < (until if sent >= 20 else latest) and not start.is_over():
         for pid in pids:
             for port in listening_ports(pid):
+                address = start.network.address(pids.index(pid)) if start.network else "127.0.0.1"
                 try:
-                    connection = socket.create_connection(("127.0.0.1", port), timeout=0.5)
+                    with network_of(pid):
+                        connection = socket.create_connection((address, port), timeout=0.5)
                     connection.sendall(stranger_bytes(chance))
                     sent += 1
                     if chance.random() < 0.5:
@@ -182,6 +202,47 @@ def stranger(start, chance):
         time.sleep(0.05)
     return Injected(f"{sent} strangers' connections after {moment:.2f} s", must_go_on=True,
                     undo=[connection.close for connection in open_ones])
+
+
+# Of the link of a rank's host.
+
+SILENT_S, VERDICT_S = 6, 14  # as in tests/hosts/hosts_test.py: a host that is not heard of, and until the others say so
+
+
+def link_cut(start, chance):
+    start.rank_pids()
+    moment = wait_for_moment(start, chance)
+    rank = chance.randrange(start.training.ranks)
+    start.network.cut(rank)
+    # The cut host may take the others for lost; they name it.
+    return Injected(f"link of host {rank} cut after {moment:.2f} s", limit_s=SILENT_S + VERDICT_S,
+                    must_say=f"rank {rank} failed: (no heartbeat for|it hosts the store)|rank {rank} did not join|the store of this run")
+
+
+def link_cut_briefly(start, chance):
+    start.rank_pids()
+    moment = wait_for_moment(start, chance)
+    rank = chance.randrange(start.training.ranks)
+    start.network.cut(rank)
+    time.sleep(chance.uniform(0.1, 2))
+    start.network.heal(rank)
+    return Injected(f"link of host {rank} cut for a moment after {moment:.2f} s", must_go_on=True)
+
+
+def link_slow(start, chance):
+    start.rank_pids()
+    moment = wait_for_moment(start, chance)
+    rank = chance.randrange(start.training.ranks)
+    start.network.slow(rank, 5e6)
+    return Injected(f"link of host {rank} slow after {moment:.2f} s", must_go_on=True)
+
+
+def link_lossy(start, chance):
+    start.rank_pids()
+    moment = wait_for_moment(start, chance)
+    rank = chance.randrange(start.training.ranks)
+    start.network.lose(rank, 0.01)
+    return Injected(f"link of host {rank} loses frames after {moment:.2f} s", must_go_on=True)
 
 
 # Damage to the newest checkpoint, between two starts. Each returns the file that must be named.
@@ -227,6 +288,10 @@ RUNNING = {
     "disk full": disk_full,
     "read-only": read_only,
     "strangers": stranger,
+    "link cut": link_cut,
+    "link cut for a moment": link_cut_briefly,
+    "link slow": link_slow,
+    "link lossy": link_lossy,
 }
 DAMAGE = {
     "checkpoint truncated": truncated,
@@ -236,3 +301,13 @@ DAMAGE = {
 }
 NEEDS_MOUNTS = {"disk full", "read-only"}
 NEEDS_LAUNCHER = {"launcher killed", "launcher interrupted"}
+NEEDS_HOSTS = {"link cut", "link cut for a moment", "link slow", "link lossy"}
+
+
+def ways_of(kind):
+    """How the training may be started (runs.py). The file systems that are mounted are not seen on hosts."""
+    if kind in NEEDS_LAUNCHER:
+        return ["execute"]
+    if kind in NEEDS_HOSTS:
+        return ["hosts"]
+    return ["execute", "restarted"] + ([] if kind in NEEDS_MOUNTS else ["hosts"])

@@ -1,7 +1,11 @@
 """One start of a training in real processes, and what can be seen of it from outside.
 
-Local: `slipway execute` starts the ranks. Restarted: this module plays torchrun's agent for the bare rank program; it starts
-every rank with torchrun's variables and counts the restarts. Either way the command has --resume if-any.
+execute:   `slipway execute` starts the ranks.
+restarted: this module plays torchrun's agent for the bare rank program; it starts every rank with torchrun's variables and
+           counts the restarts. Where a rank fails it ends the others.
+hosts:     the same with one rank on each host (tests/hosts/hosts.py), where nobody ends the others; a stopped rank is killed.
+
+Each way the command has --resume if-any.
 """
 import os
 import random
@@ -9,12 +13,18 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "tests" / "hosts"))
+import hosts  # noqa: E402
+
 SCENARIO = SOURCE / "scenarios/examples/tiny-llama-cpu.yaml"
 STEPS, EVERY, HEARTBEAT_S = 60, 3, 3
+LINK_BITS_PER_S = 100e6  # between hosts
+AGENTS_PATIENCE_S = 8    # torchrun's is 30 s
 
 
 def settings(ranks):
@@ -46,6 +56,11 @@ def is_alive(pid):
     """False for a process that has ended, collected or not."""
     stat = text_of(f"/proc/{pid}/stat")
     return bool(stat) and stat.rsplit(")", 1)[1].split()[0] not in "ZX"
+
+
+def is_stopped(pid):
+    stat = text_of(f"/proc/{pid}/stat")
+    return bool(stat) and stat.rsplit(")", 1)[1].split()[0] == "T"
 
 
 def children_of(pid):
@@ -98,8 +113,8 @@ class NotStarted(Exception):
 class Training:
     """A folder where one training is started again and again until it is complete."""
 
-    def __init__(self, build, work, name, ranks, local):
-        self.build, self.ranks, self.local = Path(build), ranks, local
+    def __init__(self, build, work, name, ranks, way):
+        self.build, self.ranks, self.way = Path(build), ranks, way
         self.name = name
         self.folder = work / name / "run"
         self.logs = work / name / "logs"
@@ -109,7 +124,7 @@ class Training:
         self.starts = 0
         self.port = free_port()
         self.bundle = work / f"bundle-{ranks}.slip"
-        if not local and not self.bundle.exists():
+        if way != "execute" and not self.bundle.exists():
             words = [str(self.build / "slipway"), "lower", str(SCENARIO), "-o", str(self.bundle)]
             subprocess.run(words + self.set_words(), check=True, capture_output=True)
 
@@ -155,7 +170,8 @@ class Start:
         for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
             variables.pop(name, None)
         variables["TMPDIR"] = str(training.temporary)
-        if training.local:
+        self.network = None
+        if training.way == "execute":
             variables["SLIPWAY_RANK"] = str(training.build / "slipway-rank")
             words = [str(training.build / "slipway"), "execute", str(SCENARIO), *training.set_words()]
             self.processes = [self.process(words, variables, "launcher")]
@@ -163,23 +179,27 @@ class Start:
             variables.update(WORLD_SIZE=str(training.ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(training.port),
                              TORCHELASTIC_RESTART_COUNT=str(training.starts), TORCHELASTIC_RUN_ID="faults",
                              SLIPWAY_TOKEN="of these ranks")
+            if training.way == "hosts":
+                self.network = hosts.Hosts(training.ranks, LINK_BITS_PER_S).__enter__()
+                variables.update(MASTER_ADDR=self.network.address(0), GLOO_SOCKET_IFNAME="eth0")
             words = [str(training.build / "slipway-rank"), str(training.bundle)]
-            self.processes = [self.process(words, {**variables, "RANK": str(rank), "LOCAL_RANK": str(rank)}, f"rank-{rank}")
-                              for rank in range(training.ranks)]
+            local = lambda rank: "0" if self.network else str(rank)
+            self.processes = [self.process(words, {**variables, "RANK": str(rank), "LOCAL_RANK": local(rank)},
+                                           f"rank-{rank}", rank) for rank in range(training.ranks)]
 
-    def process(self, words, variables, name):
+    def process(self, words, variables, name, rank=0):
         words = words + ["--out", str(self.training.folder), "--resume", "if-any"]
         with open(f"{self.log}.{name}.out", "wb") as out, open(f"{self.log}.{name}.err", "wb") as err:
-            return subprocess.Popen(words, env=variables, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                                    preexec_fn=hears_hangups)
+            how = dict(env=variables, stdin=subprocess.DEVNULL, stdout=out, stderr=err, preexec_fn=hears_hangups)
+            return self.network.start(rank, words, **how) if self.network else subprocess.Popen(words, **how)
 
     def rank_pids(self, limit_s=60):
         """Waits until all ranks were started."""
-        if not self.training.local:
+        if self.training.way == "restarted":
             return [process.pid for process in self.processes]
         until = time.monotonic() + limit_s
-        while time.monotonic() < until and self.processes[0].poll() is None:
-            pids = children_of(self.processes[0].pid)
+        while time.monotonic() < until and all(process.poll() is None for process in self.processes):
+            pids = [pid for process in self.processes for pid in children_of(process.pid)]
             if len(pids) >= self.training.ranks:
                 return pids[:self.training.ranks]
             time.sleep(0.002)
@@ -206,8 +226,8 @@ class Start:
         return processes_with(str(self.training.folder))
 
     def act_as_agent(self):
-        """torchrun's agent ends the others when one rank fails."""
-        if self.training.local:
+        """torchrun's agent ends the others when one rank fails. Between hosts they have to end by themselves."""
+        if self.training.way == "execute":
             return
         for rank, process in enumerate(self.processes):
             if process.poll() not in (None, 0) and self.first_ended is None:
@@ -216,13 +236,23 @@ class Start:
         if self.first_ended is None:
             return
         waited = time.monotonic() - self.failed_at
+        if self.network:
+            if waited > AGENTS_PATIENCE_S:
+                for pid in filter(is_stopped, self.left()):
+                    os.kill(pid, signal.SIGKILL)
+            return
         if waited > 0.1 and not self.terminated:
             self.terminated = True
             self.signal_all(signal.SIGTERM)
-        if waited > 8:  # torchrun waits 30 s; a stopped rank hears nothing else
+        if waited > AGENTS_PATIENCE_S:  # a stopped rank hears nothing else
             self.signal_all(signal.SIGKILL)
 
     def signal_all(self, number):
+        if self.network:  # the process that waits for a rank hears no signal
+            for process in self.processes:
+                for pid in children_of(process.pid):
+                    os.kill(pid, number)
+            return
         for process in self.processes:
             if process.poll() is None:
                 process.send_signal(number)
@@ -267,3 +297,5 @@ class Start:
             if process.poll() is None:
                 process.kill()
             process.wait()
+        if self.network:
+            self.network.remove()

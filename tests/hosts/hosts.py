@@ -179,16 +179,19 @@ class Hosts:
         self.processes.append(process)
         return process
 
-    def start_ranks(self, words, per_host=1, port=29400, outputs=None, on=None, **options):
+    def start_ranks(self, words, per_host=1, port=29400, outputs=None, on=None, unset=(), **options):
         """One process of `words` for each rank, on the hosts `on` (all) in order, with the variables that torchrun would
-        set. Their output goes to OUTPUTS/rank-N.out and .err, if given."""
+        set, a token and the interface, but for those of `unset`. Their output goes to OUTPUTS/rank-N.out and .err, if
+        given."""
         ranks, on = [], list(on or range(len(self.names)))
         for rank in range(len(on) * per_host):
             host = on[rank // per_host]
             variables = {"RANK": rank, "WORLD_SIZE": len(on) * per_host, "LOCAL_RANK": rank % per_host,
                          "MASTER_ADDR": self.address(on[0]), "MASTER_PORT": port,
-                         "GLOO_SOCKET_IFNAME": "eth0"}  # fmt: skip
+                         "GLOO_SOCKET_IFNAME": "eth0", "SLIPWAY_TOKEN": "of these hosts"}  # fmt: skip
             own = dict(options, env={**os.environ, **{name: str(value) for name, value in variables.items()}})
+            for name in unset:
+                own["env"].pop(name, None)
             if outputs:
                 with open(f"{outputs}/rank-{rank}.out", "w") as out, open(f"{outputs}/rank-{rank}.err", "w") as err:
                     ranks.append(self.start(host, words, per_host == 1, stdout=out, stderr=err, **own))

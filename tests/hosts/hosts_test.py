@@ -53,11 +53,11 @@ class TrainingOnHosts(unittest.TestCase):
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
         return losses(run)
 
-    def train(self, network, keys, meanwhile=lambda: None):
+    def train(self, network, keys, meanwhile=lambda: None, unset=()):
         """`slipway execute` on every host; all must end well. Their losses."""
         run = self.folder / "hosts"
         words = [build / "slipway", "execute", SCENARIO, *keys, "--out", run]
-        ranks = network.start_ranks(words, outputs=self.folder)
+        ranks = network.start_ranks(words, outputs=self.folder, unset=unset)
         meanwhile()
         ends = hosts.wait_all(ranks, STARTING_S)
         for rank, end in enumerate(ends):
@@ -86,6 +86,31 @@ class SeveralHosts(TrainingOnHosts):
                 self.assertEqual(apart, alone)
                 shutil.rmtree(self.folder / "hosts")
                 shutil.rmtree(self.folder / "one")
+
+    def test_messages_take_the_way_to_the_first_host_where_no_interface_is_named(self):
+        keys = settings(layout__pipeline=2, run__steps=5)
+        alone = self.on_one_machine(keys)
+        with hosts.Hosts(2, 200 * MBIT) as network:
+            apart = self.train(network, keys + settings(cluster__nodes=2, cluster__gpus_per_node=1),
+                               unset=["GLOO_SOCKET_IFNAME"])  # fmt: skip
+        self.assertEqual(apart, alone)
+
+    def test_no_group_forms_without_the_token_of_the_run(self):
+        bundle = self.folder / "run.slip"
+        keys = settings(layout__pipeline=2, cluster__nodes=2, cluster__gpus_per_node=1, run__steps=5)
+        subprocess.run([build / "slipway", "lower", SCENARIO, *keys, "-o", bundle], check=True, stdout=subprocess.DEVNULL)
+        for unset, said in ((["SLIPWAY_TOKEN"], "the run has no token"), ([], "SLIPWAY_TOKEN is not that of the run")):
+            with self.subTest(said=said), hosts.Hosts(2, 200 * MBIT) as network:
+                words = [build / "slipway-rank", bundle, "--out", self.folder, "--connect-timeout", "5"]
+                if not unset:
+                    words = ["sh", "-c", 'SLIPWAY_TOKEN=$RANK exec "$@"', "sh", *words]
+                ranks = network.start_ranks(words, outputs=self.folder, unset=unset)
+                for rank, end in enumerate(hosts.wait_all(ranks, STARTING_S)):
+                    self.assertIsNotNone(end, f"rank {rank} has not ended")
+                    self.assertEqual(end[0], 1)
+                errors = [(self.folder / f"rank-{rank}.err").read_text() for rank in range(2)]
+                self.assertIn(said, errors[1])
+                self.assertNotIn("step 1/", (self.folder / "rank-0.out").read_text())
 
     def test_a_cut_link_ends_every_rank_and_names_the_lost_one(self):
         for count, cut in ((2, 1), (4, 2)):

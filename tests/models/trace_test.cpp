@@ -56,6 +56,15 @@ TEST(Waiting, IsNeverLongerThanTheRecord) {
   EXPECT_DOUBLE_EQ(work_seconds(trace.records[1]), 0.25);
 }
 
+TEST(WorkTimes, OfATransferAreThoseOfItsReceiver) {
+  Trace trace;  // a send of 0.2 s whose bytes arrive a second later, and a collective that ends sooner on one rank
+  trace.records = {record_of(0, 0, "pp.forward.0-1", "transfer", 1.0, 1.2),
+                   record_of(1, 0, "pp.forward.0-1", "transfer", 0.5, 2.25),
+                   record_of(0, 1, "tp", "all-gather", 3.0, 4.0), record_of(1, 1, "tp", "all-gather", 3.0, 3.5)};
+  split_waiting(trace);
+  EXPECT_EQ(work_times(trace), (std::vector<double>{1.25, 1.25, 1.0, 0.5}));
+}
+
 TEST(Communication, IsTransfersAndCollectivesOnly) {
   for (const char* kind : {"transfer", "all-reduce", "all-gather", "reduce-scatter", "broadcast"})
     EXPECT_TRUE(is_communication(kind)) << kind;

@@ -48,6 +48,25 @@ TEST(Comparison, ATraceAgreesWithItself) {
   EXPECT_THAT(same.only_measured, IsEmpty());
 }
 
+// A send of 0.2 ms, the time in which the system takes the bytes, that arrive after 55 ms.
+TEST(Comparison, ASendIsComparedByWhenItsBytesArrive) {
+  Trace predicted = regular(3, 2, 4), measured = regular(5, 2, 4);
+  for (Trace* trace : {&predicted, &measured}) {
+    trace->ranks = 2;
+    for (std::size_t i = 0, end = trace->records.size(); i < end; ++i) {  // both ranks do the same
+      trace->records.push_back(trace->records[i]);
+      trace->records.back().rank = 1;
+    }
+    for (int step = 0; step < trace->steps; ++step)
+      for (int rank = 0; rank < 2; ++rank) {
+        const double at = 7.0 * step + 2, end = at + (trace == &measured && rank == 0 ? 0.0002 : 0.055);
+        trace->records.push_back({step, rank, "pp.forward.0-1", "0F0.send", "transfer", at, end, 0, 0, 0, 1});
+      }
+  }
+  const Comparison comparison = compare_traces(predicted, measured);
+  EXPECT_NEAR(kind_of(comparison, "transfer").error(), 0, 1e-9);
+}
+
 TEST(Comparison, MemoryIsThePredictedPeakOfEachRankAgainstTheLargestMeasuredInTheCountedSteps) {
   Trace predicted = regular(3, 2, 4), measured = regular(5, 2, 4);
   for (TraceRecord& record : measured.records) record.memory_peak_bytes = 100 * 1024;

@@ -6,9 +6,9 @@
 
 #include "scenarios/step/prepared_step.h"
 #include "schedules/lower/lowering.h"
-#include "tests/support/address_limit.h"
 #include "tests/support/command_test.h"
 #include "tests/support/printed.h"
+#include "tests/support/process_limits.h"
 
 namespace slipway::test {
 namespace {

@@ -89,6 +89,7 @@ TEST(TerminalText, AnswersAreNoWiderThanATerminalOfFortyColumns) {
     int lines = 0;
     for (std::string line; std::getline(answer, line); ++lines) {
       if (line.ends_with('\r')) line.pop_back();
+      line.erase(0, line.rfind('\r') + 1);  // npos + 1 = 0: a progress line is written over
       EXPECT_LE(line.size(), 40u) << command << ": " << line;
       EXPECT_EQ(line.find('\x1b'), std::string::npos) << "no colours, so that NO_COLOR holds";
     }

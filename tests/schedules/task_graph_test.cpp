@@ -8,9 +8,9 @@
 #include <cstdlib>
 
 #include "schedules/graph/membership.h"
-#include "tests/support/address_limit.h"
 #include "tests/support/broken_graph.h"
 #include "tests/support/command_test.h"
+#include "tests/support/process_limits.h"
 
 namespace slipway::test {
 

@@ -1,0 +1,15 @@
+// Which limits a program can be started with. A sanitizer reserves terabytes of addresses before main (`ulimit -v`), and
+// ThreadSanitizer keeps its shadow in a file (`ulimit -f`).
+#pragma once
+
+namespace slipway::test {
+
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool addresses_can_be_limited = false, file_sizes_can_be_limited = false;
+#elif defined(__SANITIZE_ADDRESS__)
+inline constexpr bool addresses_can_be_limited = false, file_sizes_can_be_limited = true;
+#else
+inline constexpr bool addresses_can_be_limited = true, file_sizes_can_be_limited = true;
+#endif
+
+}  // namespace slipway::test
