@@ -140,6 +140,11 @@ void ProgressLine::counts(double all, std::string units) {
   all_ = all, units_ = std::move(units);
 }
 
+void ProgressLine::expects(double seconds, std::string what) {
+  const std::scoped_lock lock(mutex_);
+  expected_s_ = seconds, what_ += ", " + std::move(what);
+}
+
 void ProgressLine::show() {
   shown_s_ = now_s();
   shown_ = true;
@@ -147,6 +152,7 @@ void ProgressLine::show() {
   std::string line = what_ + ": ";
   if (share_) line += fmt::format("{}{:.0f} % after ", detail_.empty() ? "" : detail_ + ", ", 100 * *share_);
   line += fmt::format("{:.0f} s", past_s);
+  if (!share_ && expected_s_ > past_s) line += fmt::format(" of about {:.0f} s", expected_s_);
   if (all_ > 0 && share_ > 0 && past_s > 0)
     line += fmt::format(", {} {}/s", rate_text(all_ * *share_ / past_s), units_);
   if (share_ >= 0.01 && share_ < 1) line += fmt::format(", about {:.0f} s left", past_s * (1 / *share_ - 1));

@@ -57,7 +57,8 @@ Pace pace_of(const std::ostream& err);
 //
 //   planning x: simulating the fastest, 12 done, at most 12 left, 50 % after 4 s, about 4 s left
 //   planning x: simulating the fastest, 12 done, at most 12 left, 50 % after 6 s, about 6 s left
-//   fitting: 2 s                                                        (work that cannot report its share)
+//   preparing x, 5.1 M tasks: 4 s of about 10 s                         (work that cannot report its share)
+//   fitting: 2 s                                                        (nor knows how long it takes)
 
 // Its thread writes too. So nobody else may write to `err` while it lives.
 class ProgressLine {
@@ -69,6 +70,8 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
   // `detail`: the current work, printed before the share. The line also estimates the time left from the share so far.
   void report(double done_share, const std::string& detail = "");
+  // Work that cannot report its share, and about how long it takes: the line says so beside the time passed.
+  void expects(double seconds, std::string what);
   // The whole work is so many of these: then the line has their rate, "12 runs/s".
   void counts(double all, std::string units);
 
@@ -85,6 +88,7 @@ class ProgressLine {
   std::optional<double> share_;       // from the last report
   double all_ = 0;                    // 0: not counted
   std::string units_;
+  double expected_s_ = 0;  // 0: unknown
   std::string detail_;
   std::jthread thread_;  // stops and joins before the other members go
 };

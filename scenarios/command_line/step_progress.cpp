@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "scenarios/answers/readable.h"
+
 namespace slipway::scenarios {
 
 PreparedStep prepared_showing(Scenario scenario, std::ostream& err, const PrepareOptions& options) {
@@ -13,8 +15,12 @@ PreparedStep prepared_showing(Scenario scenario, std::ostream& err, const Prepar
 }
 
 PreparedStep prepared_showing(Scenario scenario, std::ostream& err, const PrepareOptions& options, const Pace& pace) {
-  const ProgressLine progress(err, "preparing " + scenario.name, pace);
-  return prepared_step(std::move(scenario), options);
+  ProgressLine progress(err, "preparing " + scenario.name, pace);
+  PrepareOptions showing = options;
+  showing.on_size = [&](const GraphSize& size) {
+    progress.expects(size.seconds, readable_count(size.tasks) + " tasks");
+  };
+  return prepared_step(std::move(scenario), showing);
 }
 
 std::vector<Simulation> simulate_showing(const std::string& what, std::ostream& err, const PreparedStep& prepared,

@@ -77,7 +77,7 @@ Part screen_part(const Scenario& scenario, const SearchSpace& space, double memo
       screening.candidates.push_back(candidate_of(choice, estimate));
   };
   each_layout(scenario, space, [&](const Step& choice) {
-    stopped = stopped || ((screening.legal & 1023) == 0 && interrupted());
+    stopped = stopped || interrupted();
     if (stopped) return;
     try {
       each_split(choice, space.splits, space.splits ? memory_share : 1, estimator, note);

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -12,7 +13,6 @@
 
 #include "scenarios/answers/readable.h"
 #include "scenarios/language/usage_error.h"
-#include "schedules/lower/lowering.h"
 #include "schedules/rules/rules.h"
 
 namespace slipway::scenarios {
@@ -74,26 +74,30 @@ double free_of_group() {
 
 }  // namespace
 
-double estimated_tasks(const Step& step, const Representatives& lowered) {
-  if (step.actions != nullptr) return 0;
+GraphSize estimated_size(const Step& step, const std::function<std::size_t(const Step&)>& prepare) {
+  if (step.actions != nullptr) return {};
   const auto small = small_steps(step);
-  if (!small) return 0;
-  const auto tasks = [&](std::int64_t count) {
-    return static_cast<double>(lower(with_micro_batches(step, count), lowered).tasks.size());
-  };
-  const double first = tasks(small->first), second = tasks(small->second);
+  if (!small) return {};
+  const auto tasks = [&](std::int64_t count) { return static_cast<double>(prepare(with_micro_batches(step, count))); };
+  const double first = tasks(small->first);
+  const auto began = std::chrono::steady_clock::now();
+  const double second = tasks(small->second);
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began;
   const double slope = (second - first) / static_cast<double>(small->second - small->first);
-  return first + slope * static_cast<double>(micro_batches_of(step) - small->first);
+  const double all = first + slope * static_cast<double>(micro_batches_of(step) - small->first);
+  return {all, passed.count() * all / second};
 }
 
 double available_memory() { return std::min({free_of_machine(), free_of_limit(), free_of_group()}); }
 
-void refuse_beyond_memory(const Scenario& scenario, double tasks, double available) {
-  if (tasks * bytes_per_task <= available) return;
+void refuse_beyond_memory(const Scenario& scenario, const GraphSize& size, double available) {
+  const double bytes = size.tasks * bytes_per_task;
+  if (bytes <= available) return;
   throw UsageError(fmt::format(
-      "{}: the task graph would have about {} tasks and need about {} of memory; {} are free here; lower "
-      "schedule.global_batch or the number of ranks, or take a machine with more memory",
-      scenario.path, readable_count(tasks), readable_bytes(tasks * bytes_per_task), readable_bytes(available)));
+      "{}: the task graph would have about {} tasks, take about {} to prepare and need about {} of memory; {} are free "
+      "here; lower schedule.global_batch or the number of ranks, or take a machine with more memory",
+      scenario.path, readable_count(size.tasks), readable_seconds(size.seconds), readable_bytes(bytes),
+      readable_bytes(available)));
 }
 
 }  // namespace slipway::scenarios

@@ -7,11 +7,13 @@
 // Guarded by tests/scenarios/simulate_command_test.cpp.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "scenarios/language/scenario.h"
 #include "scenarios/step/filling.h"
+#include "scenarios/step/graph_size.h"
 #include "schedules/time/periodic.h"
 
 namespace slipway::scenarios {
@@ -29,6 +31,7 @@ struct PreparedStep {
 struct PrepareOptions {
   bool representatives_only = false;  // only representative ranks get tasks (representatives_of)
   int patience = 0;  // > 0: leaves out most micro-batches where the schedule repeats (schedules/time/periodic.h)
+  std::function<void(const GraphSize& size)> on_size = {};  // called before a large graph is begun
 };
 
 // `overrides` as for load_scenario; `option`: their option. Throws UsageError with all load errors at once.

@@ -106,6 +106,22 @@ TEST(CheckpointFile, ARankWithNothingToSayWritesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(folder));
 }
 
+TEST(CheckpointFile, ALinkThatSomebodyPutInItsPlaceIsNotFollowed) {
+  const std::string folder = temporary_folder().path("planted"), victim = temporary_folder().path("victim");
+  std::filesystem::create_directories(folder);
+  std::ofstream(victim) << "untouched";
+  for (const std::string name : {"shard-3.data", "shard-3.index", "manifest"})
+    std::filesystem::create_symlink(victim, folder + "/" + name);
+  ShardWriter writer(folder, 3);
+  writer.add(entry_of("a", 2), std::string(16, 'm'), std::string(16, 'f'), std::string(16, 's'));
+  ASSERT_TRUE(writer.finish().has_value());
+  write_durably(manifest_path(folder), "a manifest\n");
+  std::string text;
+  std::getline(std::ifstream(victim), text);
+  EXPECT_EQ(text, "untouched");
+  for (const auto& file : std::filesystem::directory_iterator(folder)) EXPECT_FALSE(file.is_symlink()) << file.path();
+}
+
 TEST(CheckpointFile, OneFlippedBitAnywhereIsNoticedWithTheFile) {
   const auto reads_all = [](const std::string& folder) {
     const CheckpointReader reader(folder);

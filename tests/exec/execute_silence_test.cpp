@@ -65,5 +65,23 @@ TEST(StoppedHostOfTheStore, MayGoOnAndSoDoesTheRun) {
   EXPECT_EQ(text_of_file(folder + "/log-0.err") + text_of_file(folder + "/log-1.err"), "");
 }
 
+// A second after the heartbeat's, not after the ten that it has by default.
+TEST(StoppedRank, IsGivenUpAfterTheSecondsOfItsScenario) {
+  const std::string folder = temporary_folder().path("stopped-rank");
+  std::filesystem::create_directories(folder);
+  Bundle bundle = endless_bundle(1, 2);
+  bundle.run.heartbeat_s = 1;
+  write_bundle_file(folder + "/run.slip", bundle);
+  RankProcesses ranks(SLIPWAY_RANK_PROGRAM, {folder + "/run.slip", "--out", folder}, 2, folder);
+  ASSERT_TRUE(ranks.printed(0, "step 3/", starting_s));
+  ranks.kill(1, SIGSTOP);
+  ranks.mark();
+  const Ended rank = ranks.wait(9.5).front();  // the stopped one does not end
+  EXPECT_EQ(rank.status, 1) << rank.errors;
+  EXPECT_GT(rank.seconds, 1);
+  EXPECT_LT(rank.seconds, 9.5);
+  EXPECT_THAT(rank.errors, HasSubstr("rank 1 failed: "));
+}
+
 }  // namespace
 }  // namespace slipway::test

@@ -252,6 +252,16 @@ TEST(ProgressLine, NamesTheCurrentWorkAndTheRateOfWhatIsCounted) {
   EXPECT_EQ(of.printed(), "planning x: simulating, 12 done, 25 % after 10 s, 25,000 runs/s, about 30 s left\n");
 }
 
+TEST(ProgressLine, TellsHowLongWorkIsExpectedToTakeThatCannotReportItsShare) {
+  std::ostringstream err;
+  {
+    ProgressLine progress(err, "preparing x", {.quiet_s = 0.02});
+    progress.expects(1000, "5.1 M tasks");
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  EXPECT_THAT(err.str(), HasSubstr("preparing x, 5.1 M tasks: 0 s of about 1000 s\n"));
+}
+
 TEST(ProgressLine, EstimatesNothingFromNothingDone) {
   LineOfAClock of;
   of.line().counts(40, "runs");
@@ -371,9 +381,12 @@ class Interrupted : public CommandTest {
     }
     for (int i = 0; i < 1200 && !when(content_of(err)); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    const auto interrupted = std::chrono::steady_clock::now();
     kill(child, SIGINT);
     int status = 0;
     waitpid(child, &status, 0);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - interrupted;
+    EXPECT_LT(took.count(), 3) << arguments[1] << ": a second is promised; this machine may be busy";
     out_ = content_of(out), err_ = content_of(err);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
@@ -399,7 +412,9 @@ TEST_F(Interrupted, WhileItPreparesEndsWithStatusOne) {
 TEST_F(Interrupted, EveryCommandEndsWithStatusOneAndALine) {
   const std::vector<std::string> goodput{"goodput", minutes_of_simulation[1],  "--set",  "cluster.mtbf_per_node=1 min",
                                          "--set",   "run.checkpoint_cost=1 s", "--days", "17"};  // 980 M failures
-  for (const auto& arguments : {goodput, {"validate", "--engine", "simulation"}}) {
+  const std::vector<std::string> lower{"lower", minutes_of_simulation[1], "--set", "schedule.global_batch=6000",
+                                       "-o",    path("run.slip")};
+  for (const auto& arguments : {goodput, lower, {"validate", "--engine", "simulation"}}) {
     EXPECT_EQ(run([](const std::string& err) { return !err.empty(); }, arguments), 1) << arguments[0] << err_;
     EXPECT_NE(err_.find("slipway: interrupted before the answer was known"), std::string::npos) << arguments[0] << err_;
   }

@@ -30,7 +30,8 @@ TEST(GraphSize, TasksAreEstimatedFromTwoSmallStepsOfTheSameLayout) {
     std::vector<std::string> all = settings;
     all.push_back("schedule.global_batch=256");
     const Scenario scenario = example("llama-8b-64xh100", all);
-    const double estimated = estimated_tasks(scenario.step, {});
+    const double estimated =
+        estimated_size(scenario.step, [](const Step& smaller) { return lower(smaller).tasks.size(); }).tasks;
     const auto lowered = static_cast<double>(lower(scenario.step).tasks.size());
     EXPECT_NEAR(estimated / lowered, 1, 0.1) << testing::PrintToString(settings);
   }
@@ -38,12 +39,13 @@ TEST(GraphSize, TasksAreEstimatedFromTwoSmallStepsOfTheSameLayout) {
 
 TEST(GraphSize, AGraphThatDoesNotFitIsRefusedWithTheEstimateAndTheRemedy) {
   const Scenario scenario = example("tiny-llama-cpu", {});
-  EXPECT_NO_THROW(refuse_beyond_memory(scenario, 1e6, 1e9));
+  EXPECT_NO_THROW(refuse_beyond_memory(scenario, {1e6, 3}, 1e9));
   try {
-    refuse_beyond_memory(scenario, 1e7, 1e9);
+    refuse_beyond_memory(scenario, {1e7, 30}, 1e9);
     FAIL() << "ten million tasks fit into 1 GB";
   } catch (const std::exception& refusal) {
     EXPECT_THAT(std::string(refusal.what()), HasSubstr("about 10.0 M tasks"));
+    EXPECT_THAT(std::string(refusal.what()), HasSubstr("take about 30.0 s to prepare"));
     EXPECT_THAT(std::string(refusal.what()), HasSubstr("lower schedule.global_batch"));
   }
 }
