@@ -2,7 +2,9 @@
 // itself looks further (`make fuzz`).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <chrono>
 #include <set>
 
 #include "tests/fuzz/mutation.h"
@@ -32,12 +34,24 @@ TEST_P(FuzzTargets, ReadOrRefuseWhatWasAFinding) {
   }
 }
 
+// At least 500, and for five seconds. None may take as long as libFuzzer's limits say that it hangs, or as much memory.
 TEST_P(FuzzTargets, ReadOrRefuseMutationsOfTheirSeeds) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::seconds enough(5), too_long(10);
+  constexpr long too_much_kb = 2L << 20;
   const std::vector<std::string> seeds = GetParam().seeds();
-  for (std::uint32_t i = 0; i < 500; ++i) {
+  const Clock::time_point began = Clock::now();
+  Clock::time_point last = began;
+  for (std::uint32_t i = 0; i < 500 || last - began < enough; ++i) {
     SCOPED_TRACE("mutation " + std::to_string(i));
     try_one(GetParam(), mutated(seeds[i % seeds.size()], i, 65'536));
+    const Clock::time_point now = Clock::now();
+    ASSERT_LT(now - last, too_long);
+    last = now;
   }
+  rusage used{};
+  ASSERT_EQ(::getrusage(RUSAGE_SELF, &used), 0);
+  EXPECT_LT(used.ru_maxrss, too_much_kb);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, FuzzTargets, testing::ValuesIn(all_targets()),

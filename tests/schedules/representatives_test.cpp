@@ -141,7 +141,7 @@ Step random_step(std::mt19937& random, int ranks) {
   if (one_of({0, 0, 1}) == 1) in.levers.offloaded = set_of(OffloadedInput::core_attn, OffloadedInput::mlp_norm);
   if (one_of({0, 0, 1}) == 1) in.levers.recomputed = set_of(RecomputedModule::mlp, RecomputedModule::moe_act);
   if (!legal(in)) in.levers = {};
-  return in;
+  return legal(in) ? in : random_step(random, ranks);
 }
 
 std::string text_of(const Step& in) {
