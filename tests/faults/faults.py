@@ -99,7 +99,7 @@ class Faults:
 
     def disturb(self, kind, row, training):
         had = training.checkpoints()
-        start = training.start()
+        start = training.start(clock=kind in kinds.NEEDS_CLOCK)
         try:
             injected = kinds.RUNNING[kind](start, self.chance)
         except NotStarted as why:

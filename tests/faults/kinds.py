@@ -93,6 +93,17 @@ def out_of_memory(start, chance):
     return Injected(f"rank {rank} may have {limit >> 20} MiB after {moment:.2f} s", culprit=rank, may_go_on=True)
 
 
+def clock_set(start, chance):
+    """The time of day jumps twice (set_clock.cpp)."""
+    start.rank_pids()
+    moment = wait_for_moment(start, chance)
+    seconds = [chance.choice([-86400, -30, 30, 86400]) for _ in range(2)]
+    for each in seconds:
+        start.training.set_clock(each)
+        start.wait_for_step(1, 60)
+    return Injected(f"clock set by {seconds[0]} s, then by {seconds[1]} s after {moment:.2f} s", must_go_on=True)
+
+
 def parent_killed(start, chance):
     start.rank_pids()
     moment = wait_for_moment(start, chance)
@@ -288,6 +299,7 @@ RUNNING = {
     "disk full": disk_full,
     "read-only": read_only,
     "strangers": stranger,
+    "clock set": clock_set,
     "link cut": link_cut,
     "link cut for a moment": link_cut_briefly,
     "link slow": link_slow,
@@ -300,6 +312,7 @@ DAMAGE = {
     "manifest empty": no_manifest,
 }
 NEEDS_MOUNTS = {"disk full", "read-only"}
+NEEDS_CLOCK = {"clock set"}
 NEEDS_LAUNCHER = {"launcher killed", "launcher interrupted"}
 NEEDS_HOSTS = {"link cut", "link cut for a moment", "link slow", "link lossy"}
 

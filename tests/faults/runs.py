@@ -121,6 +121,8 @@ class Training:
         self.temporary = work / name / "tmp"
         for path in (self.folder, self.logs, self.temporary):
             path.mkdir(parents=True)
+        self.clock = work / name / "clock"
+        self.clock.write_bytes(bytes(8))
         self.starts = 0
         self.port = free_port()
         self.bundle = work / f"bundle-{ranks}.slip"
@@ -131,9 +133,15 @@ class Training:
     def set_words(self):
         return [word for key in settings(self.ranks) for word in ("--set", key)]
 
-    def start(self):
+    def start(self, clock=False):
+        """`clock`: the processes' time of day is set by set_clock()."""
         self.starts += 1
-        return Start(self)
+        return Start(self, clock)
+
+    def set_clock(self, seconds):
+        """As if the machine's clock were set forward or back by so many seconds."""
+        with open(self.clock, "r+b", buffering=0) as file:
+            file.write(seconds.to_bytes(8, "little", signed=True))
 
     def checkpoints(self):
         names = [path.name for path in (self.folder / "checkpoints").glob("step-*")]
@@ -159,7 +167,7 @@ class Training:
 class Start:
     """The processes of one start."""
 
-    def __init__(self, training):
+    def __init__(self, training, clock=False):
         self.training = training
         self.log = training.logs / f"{training.starts:03d}"
         self.began = time.monotonic()
@@ -170,6 +178,9 @@ class Start:
         for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
             variables.pop(name, None)
         variables["TMPDIR"] = str(training.temporary)
+        if clock:
+            training.set_clock(0)
+            variables.update(LD_PRELOAD=str(training.build / "tests" / "set_clock.so"), SLIPWAY_SET_CLOCK=str(training.clock))
         self.network = None
         if training.way == "execute":
             variables["SLIPWAY_RANK"] = str(training.build / "slipway-rank")
