@@ -13,6 +13,7 @@
 namespace slipway::test {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 Scenario example(const std::string& name, const std::vector<std::string>& settings) {
@@ -70,6 +71,28 @@ TEST(GraphSize, APipelineOfAThousandStagesIsRefusedAtOnceWhereItDoesNotFit) {
       "layout.zero=0 --set schedule.global_batch=4096 2>&1");
   EXPECT_EQ(simulate.status, 2);
   EXPECT_THAT(simulate.text, HasSubstr("M tasks"));
+}
+
+// One rank of each stage tells of the others; all of them would be tens of millions of tasks.
+TEST(GraphSize, ShowOfThousandsOfRanksLaysOutOneOfEachStage) {
+  if (!addresses_can_be_limited) GTEST_SKIP() << "no program runs within a limit of addresses here";
+  const Printed show = printed_by("ulimit -v 1000000; " SLIPWAY_PROGRAM " show " SLIPWAY_SOURCE_DIR
+                                  "/scenarios/examples/gpt3-175b-1024xa100.yaml --set cluster.nodes=1024 --set "
+                                  "layout.data=128 --set schedule.global_batch=16384 2>&1");
+  EXPECT_EQ(show.status, 0) << show.text;
+  EXPECT_THAT(show.text, AllOf(HasSubstr("on 8192 x a100-80gb"), HasSubstr("rank 7168 │")));
+}
+
+// Micro-batches that repeat are left out.
+TEST(GraphSize, AMillionMicroBatchesAreSimulatedAndTheirMemoryCounted) {
+  if (!addresses_can_be_limited) GTEST_SKIP() << "no program runs within a limit of addresses here";
+  for (const std::string command : {"simulate", "memory"}) {
+    const Printed answer = printed_by(
+        "ulimit -v 3000000; " SLIPWAY_PROGRAM " " + command +
+        " " SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml --set schedule.global_batch=2000000 2>&1");
+    EXPECT_EQ(answer.status, 0) << answer.text;
+    EXPECT_THAT(answer.text, HasSubstr("1.00 M micro-batches")) << command;
+  }
 }
 
 }  // namespace
