@@ -45,8 +45,8 @@ const char* const usage =
     "variables),\n"
     "else by SLURM_* or OMPI_COMM_WORLD_*; without any of them there is one rank. GLOO_SOCKET_IFNAME picks "
     "the\n"
-    "network interface. Ranks with another SLIPWAY_TOKEN than rank 0's are refused. Exit status: 0 done,\n"
-    "1 failed during the run, 2 nothing was started.\n";
+    "network interface. Ranks of several hosts need one SLIPWAY_TOKEN; another than rank 0's is refused.\n"
+    "Exit status: 0 done, 1 failed during the run, 2 nothing was started.\n";
 
 namespace {
 
