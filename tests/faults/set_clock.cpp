@@ -1,7 +1,9 @@
 // Preloaded into the processes of a training (LD_PRELOAD): the time of day differs from the machine's by the seconds that the
-// file SLIPWAY_SET_CLOCK holds, at any moment. As with clock_settime, steady clocks go on as they are.
+// file SLIPWAY_SET_CLOCK holds, at any moment. As with clock_settime, steady clocks go on as they are, and who waits until a
+// time of day (LibTorch does) waits by the clock that was set.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <time.h>
@@ -35,6 +37,15 @@ extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
   const int status = real(clock, time);
   if (status == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) time->tv_sec += offset_s();
   return status;
+}
+
+extern "C" int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex, const timespec* until) {
+  using Real = int (*)(pthread_cond_t*, pthread_mutex_t*, const timespec*);
+  static const Real real = reinterpret_cast<Real>(::dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2"));
+  constexpr time_t longest_uptime_s = 1'000'000'000;  // a date is later: no condition of a steady clock
+  timespec by_machine = *until;
+  if (until->tv_sec > longest_uptime_s) by_machine.tv_sec -= offset_s();
+  return real(condition, mutex, &by_machine);
 }
 
 extern "C" int gettimeofday(timeval* time, void*) noexcept {

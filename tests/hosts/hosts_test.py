@@ -172,21 +172,46 @@ class LaidOut(unittest.TestCase):
         left = hosts.run("ip", "netns", "list")
         self.assertEqual([name for name in names if name in left], [])
 
+    def test_a_message_between_two_hosts_has_the_latency_of_two_links(self):
+        delay, latency_s = build / "tests" / "delay", 0.01
+        ask = ("import socket,sys,time; s=socket.create_connection((sys.argv[1], 5000)); n=10; b=time.monotonic()\n"
+               "for _ in range(n): s.sendall(b'?'); s.recv(1)\nprint((time.monotonic()-b)/n)")  # fmt: skip
+        answer = ("import socket; l=socket.create_server(('', 5000)); print('ready', flush=True); s=l.accept()[0]\n"
+                  "while s.recv(1): s.sendall(b'!')")  # fmt: skip
+        with hosts.Hosts(2, 100 * MBIT, latency_s=latency_s, delay_program=delay) as network:
+            answering = network.start(1, [sys.executable, "-c", answer], stdout=subprocess.PIPE, text=True)
+            self.assertEqual(answering.stdout.readline().strip(), "ready")
+            asking = network.start(0, [sys.executable, "-c", ask, network.address(1)], stdout=subprocess.PIPE, text=True)
+            round_s = float(asking.communicate()[0])
+        self.assertGreater(round_s, 4 * latency_s)
+        self.assertLess(round_s, 3 * 4 * latency_s)  # a busy machine
+        self.assertRegex(" ".join(network.delay_costs), r"\d+ frames, [\d.]+ s of processor time")
+
     def test_a_link_carries_its_rate_in_both_directions_and_no_more(self):
-        rate, size = 40 * MBIT, 2_000_000
+        with hosts.Hosts(2, 40 * MBIT) as network:
+            self.carry(network, 40 * MBIT, [(0, 1), (1, 0)])
+
+    def test_switches_are_joined_by_the_uplink_alone(self):
+        with hosts.Hosts(4, 80 * MBIT, uplink=20 * MBIT) as network:
+            self.carry(network, 20 * MBIT, [(0, 2), (3, 1)])
+            self.carry(network, 80 * MBIT, [(0, 1), (3, 2)])
+
+    def carry(self, network, rate, ways):
+        """Bytes from host to host, which may not be faster than the rate; nor much slower, or another link would decide."""
+        size = int(rate / 20)
         send = ("import socket,sys; s=socket.create_connection((sys.argv[1], 5000));"
                 "s.sendall(bytes(int(sys.argv[2]))); s.close()")  # fmt: skip
         take = ("import socket,time; l=socket.create_server(('', 5000)); print('ready', flush=True); s=l.accept()[0];"
                 "b=time.monotonic(); n=0\nwhile d:=s.recv(1<<16): n+=len(d)\nprint(n, time.monotonic()-b)")  # fmt: skip
-        with hosts.Hosts(2, rate) as network:
-            for source, goal in ((0, 1), (1, 0)):
-                taking = network.start(goal, [sys.executable, "-c", take], stdout=subprocess.PIPE, text=True)
-                self.assertEqual(taking.stdout.readline().strip(), "ready")
-                network.start(source, [sys.executable, "-c", send, network.address(goal), size]).wait()
-                taken, seconds = taking.communicate()[0].split()
-                self.assertEqual(int(taken), size)
-                # A busy machine makes it slower. It cannot be faster than the bucket lets it.
-                self.assertGreater(float(seconds), 0.97 * size * 8 / rate / hosts.FRAME_PAYLOAD)
+        for source, goal in ways:
+            taking = network.start(goal, [sys.executable, "-c", take], stdout=subprocess.PIPE, text=True)
+            self.assertEqual(taking.stdout.readline().strip(), "ready")
+            network.start(source, [sys.executable, "-c", send, network.address(goal), size]).wait()
+            taken, seconds = taking.communicate()[0].split()
+            self.assertEqual(int(taken), size)
+            shortest = size * 8 / rate / hosts.FRAME_PAYLOAD
+            self.assertGreater(float(seconds), 0.97 * shortest)
+            self.assertLess(float(seconds), 3 * shortest)
 
 
 if __name__ == "__main__":

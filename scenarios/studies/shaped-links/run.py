@@ -191,6 +191,8 @@ def execute(build, folder, case, settings, port, delay_program, of_neighbour=())
         if any(rank.poll() is not None for rank in beside):
             errors = (folder / "neighbour" / "rank-0.err").read_text()
             raise RuntimeError(f"the neighbour ended first: {errors[-2000:]}")
+    if network.delay_costs:
+        print("       links with latency: " + "; ".join(network.delay_costs), flush=True)
     starts = {}
     for event in json.loads((run / "trace.json").read_text())["traceEvents"]:
         if event.get("ph") == "X":
