@@ -104,6 +104,7 @@ class Faults:
             injected = kinds.RUNNING[kind](start, self.chance)
         except NotStarted as why:
             self.violation(start, kind, f"nothing was started: {why}")
+            start.end_everything()
             return
         began = time.monotonic()
         try:

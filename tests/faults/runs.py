@@ -7,6 +7,7 @@ hosts:     the same with one rank on each host (tests/hosts/hosts.py), where nob
 
 Each way the command has --resume if-any.
 """
+import contextlib
 import os
 import random
 import re
@@ -260,8 +261,8 @@ class Start:
 
     def signal_all(self, number):
         if self.network:  # the process that waits for a rank hears no signal
-            for process in self.processes:
-                for pid in children_of(process.pid):
+            for pid in [pid for process in self.processes for pid in children_of(process.pid)]:
+                with contextlib.suppress(ProcessLookupError):  # it has just ended
                     os.kill(pid, number)
             return
         for process in self.processes:
