@@ -20,6 +20,13 @@ namespace {
 
 // ---- FLOPs -------------------------------------------------------------------------------------------
 
+// With asserts, LibTorch's header demands of its library what only one built with asserts does.
+#ifdef NDEBUG
+constexpr bool inputs_can_be_seen = true;
+#else
+constexpr bool inputs_can_be_seen = false;
+#endif
+
 double counted_flops = 0;
 
 // 2·m·n·k of every matrix product that ATen runs, whatever calls it.
@@ -83,6 +90,7 @@ PassFlops flops_of_one_step(std::shared_ptr<const ActionLists> actions) {
 }
 
 TEST(SplitBackward, InputAndWeightGradientsCostTogetherWhatTheFullBackwardCosts) {
+  if (!inputs_can_be_seen) GTEST_SKIP() << "a released LibTorch shows a build with asserts no operator's inputs";
   const auto split = std::make_shared<const ActionLists>(
       ActionLists{{{Pass::forward, 0, 0}, {Pass::input_grad, 0, 0}, {Pass::weight_grad, 0, 0}}});
   const PassFlops whole = flops_of_one_step(nullptr), parts = flops_of_one_step(split);
