@@ -148,15 +148,13 @@ void refuse_too_large(const Scenario& scenario, const PrepareOptions& options) {
   constexpr double small = 1e5;  // passes of all ranks; they are lowered in less time than they are counted
   const double passes = 2.0 * stage_count(step.layout) * schedules::micro_batches_of(step) * step.slices;
   if (passes * member_count(step.layout) < small) return;
-  const Representatives lowered = options.representatives_only ? representatives_of(scenario) : Representatives{};
   const GraphSize size = estimated_size(step, [&](const Step& smaller) {
-    PreparedStep of{scenario, {}, {}, {}, {}, {}};
-    of.scenario.step = smaller;
-    set_prices(of.scenario);
-    of.graph = lower(smaller, lowered);
-    order_and_price(of.graph, of.scenario.cluster);
-    refuse_violations(of.graph);
-    return of.graph.tasks.size();
+    Scenario small = scenario;
+    small.step = smaller;
+    const PreparedStep prepared =
+        ordered_or_refused(std::move(small), {.representatives_only = options.representatives_only});
+    refuse_violations(prepared.graph);
+    return prepared.graph.tasks.size();
   });
   refuse_beyond_memory(scenario, size, available_memory());
   if (options.on_size && size.tasks > 0) options.on_size(size);

@@ -48,20 +48,23 @@ def wait_for_moment(start, chance):
     return time.monotonic() - start.began
 
 
+def rank_at_a_moment(start, chance):
+    """The ranks' processes, the moment to which this has waited, and one of the ranks."""
+    pids = start.rank_pids()
+    moment = wait_for_moment(start, chance)
+    return pids, moment, chance.randrange(len(pids))
+
+
 def killed(number):
     def inject(start, chance):
-        pids = start.rank_pids()
-        moment = wait_for_moment(start, chance)
-        rank = chance.randrange(len(pids))
+        pids, moment, rank = rank_at_a_moment(start, chance)
         send(pids[rank], number)
         return Injected(f"{signal.Signals(number).name} to rank {rank} after {moment:.2f} s", culprit=rank)
     return inject
 
 
 def stopped(start, chance):
-    pids = start.rank_pids()
-    moment = wait_for_moment(start, chance)
-    rank = chance.randrange(len(pids))
+    pids, moment, rank = rank_at_a_moment(start, chance)
     send(pids[rank], signal.SIGSTOP)
     # The heartbeat's time, or what a rank waits for others at the start; then the launcher's or agent's patience.
     return Injected(f"SIGSTOP to rank {rank} after {moment:.2f} s", culprit=rank,
@@ -70,9 +73,7 @@ def stopped(start, chance):
 
 def slow(start, chance):
     """One rank gets a tenth of its time for three seconds."""
-    pids = start.rank_pids()
-    moment = wait_for_moment(start, chance)
-    rank = chance.randrange(len(pids))
+    pids, moment, rank = rank_at_a_moment(start, chance)
     until = time.monotonic() + 3
     while time.monotonic() < until and not start.is_over():
         send(pids[rank], signal.SIGSTOP)
@@ -83,9 +84,7 @@ def slow(start, chance):
 
 
 def out_of_memory(start, chance):
-    pids = start.rank_pids()
-    moment = wait_for_moment(start, chance)
-    rank = chance.randrange(len(pids))
+    pids, moment, rank = rank_at_a_moment(start, chance)
     pages = int((text_of(f"/proc/{pids[rank]}/statm") or "0").split()[0])
     limit = int(pages * resource.getpagesize() * chance.uniform(0.5, 1.02))
     if pages > 0:
@@ -217,25 +216,18 @@ def stranger(start, chance):
 
 # Of the link of a rank's host.
 
-SILENT_S, VERDICT_S = 6, 14  # as in tests/hosts/hosts_test.py: a host that is not heard of, and until the others say so
-
-
 def link_cut(start, chance):
-    start.rank_pids()
-    moment = wait_for_moment(start, chance)
-    rank = chance.randrange(start.training.ranks)
+    _, moment, rank = rank_at_a_moment(start, chance)
     start.network.cut(rank)
     # The cut host takes the others for lost, and of two nobody knows which one was cut.
     named = rank if start.training.ranks > 2 else "[01]"
-    return Injected(f"link of host {rank} cut after {moment:.2f} s", limit_s=SILENT_S + VERDICT_S,
+    return Injected(f"link of host {rank} cut after {moment:.2f} s", limit_s=hosts.SILENT_S + hosts.VERDICT_S,
                     must_say=f"rank {named} failed: (no heartbeat for|it hosts the store)|rank {named} did not join|"
                              "the store of this run")
 
 
 def link_cut_briefly(start, chance):
-    start.rank_pids()
-    moment = wait_for_moment(start, chance)
-    rank = chance.randrange(start.training.ranks)
+    _, moment, rank = rank_at_a_moment(start, chance)
     start.network.cut(rank)
     time.sleep(chance.uniform(0.1, 2))
     start.network.heal(rank)
@@ -243,17 +235,13 @@ def link_cut_briefly(start, chance):
 
 
 def link_slow(start, chance):
-    start.rank_pids()
-    moment = wait_for_moment(start, chance)
-    rank = chance.randrange(start.training.ranks)
+    _, moment, rank = rank_at_a_moment(start, chance)
     start.network.slow(rank, 5e6)
     return Injected(f"link of host {rank} slow after {moment:.2f} s", must_go_on=True)
 
 
 def link_lossy(start, chance):
-    start.rank_pids()
-    moment = wait_for_moment(start, chance)
-    rank = chance.randrange(start.training.ranks)
+    _, moment, rank = rank_at_a_moment(start, chance)
     start.network.lose(rank, 0.01)
     return Injected(f"link of host {rank} loses frames after {moment:.2f} s", must_go_on=True)
 

@@ -53,15 +53,19 @@ def free_port():
                 pass
 
 
+def state_of(pid):
+    """The letter of ps(1); X for a process that has ended and was collected."""
+    stat = text_of(f"/proc/{pid}/stat")
+    return stat.rsplit(")", 1)[1].split()[0] if stat else "X"
+
+
 def is_alive(pid):
     """False for a process that has ended, collected or not."""
-    stat = text_of(f"/proc/{pid}/stat")
-    return bool(stat) and stat.rsplit(")", 1)[1].split()[0] not in "ZX"
+    return state_of(pid) not in "ZX"
 
 
 def is_stopped(pid):
-    stat = text_of(f"/proc/{pid}/stat")
-    return bool(stat) and stat.rsplit(")", 1)[1].split()[0] == "T"
+    return state_of(pid) == "T"
 
 
 def children_of(pid):

@@ -30,6 +30,8 @@ QUEUE_BYTES = 32 << 20
 # Every kernel has reno; bbr, the default of some, sends next to nothing for 0.2 s in every 10 s. A connection queues little in
 # its host, as it does on links a hundred times as fast, so that connections share a link instead of following each other.
 TCP = ["net.ipv4.tcp_congestion_control=reno", "net.ipv4.tcp_limit_output_bytes=16384"]
+SILENT_S = 6    # after which a rank of another host counts as lost (exec/process/heartbeat.h)
+VERDICT_S = 14  # after that: one beat, the suspicion of a broken connection, and a busy machine
 FRAME_PAYLOAD = 1448 / 1514  # of a rate, for TCP with time stamps and frames of 1500 bytes
 
 
