@@ -7,16 +7,28 @@
 namespace slipway::scenarios {
 namespace {
 
-// Text as roff prints it: backslashes and dashes are escaped, a point at the start of a line is no request.
+// A letter beyond ASCII at `at`, which is moved behind it: \[u00B5]. groff alone reads bytes as Latin-1.
+std::string beyond_ascii(std::string_view text, std::size_t& at) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(i < text.size() ? text[i] : 0); };
+  const int following = byte(at) >= 0xF0 ? 3 : byte(at) >= 0xE0 ? 2 : 1;
+  unsigned letter = byte(at) & (0x3FU >> following);
+  for (int i = 0; i < following; ++i) letter = letter << 6 | (byte(++at) & 0x3FU);
+  return fmt::format("\\[u{:04X}]", letter);
+}
+
+// UTF-8 as roff prints it: backslashes and dashes are escaped, a point at the start of a line is no request.
 std::string escaped(std::string_view text) {
   std::string roff;
   bool line_begins = true;
-  for (const char letter : text) {
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char letter = text[at];
     if (line_begins && (letter == '.' || letter == '\'')) roff += "\\&";
     if (letter == '\\') {
       roff += "\\e";
     } else if (letter == '-') {
       roff += "\\-";
+    } else if (static_cast<unsigned char>(letter) >= 0x80) {
+      roff += beyond_ascii(text, at);
     } else {
       roff += letter;
     }
@@ -39,8 +51,17 @@ std::string paragraphs(const std::string& text) {
   return roff + (as_is ? ".fi\n" : "");
 }
 
+// A heading of each form; `usage` has those after the first as "\n       slipway growth --fit ...".
+std::string headings(const std::string& usage) {
+  std::istringstream lines("slipway " + usage);
+  std::string roff;
+  for (std::string line; std::getline(lines, line);)
+    roff += ".SS \"" + escaped(line.substr(line.find_first_not_of(' '))) + "\"\n";
+  return roff;
+}
+
 std::string section(const CommandForm& form) {
-  std::string roff = ".SS \"slipway " + escaped(form.usage) + "\"\n" + paragraphs(form.purpose);
+  std::string roff = headings(form.usage) + paragraphs(form.purpose);
   for (const OptionForm& option : form.options) {
     const std::string letter = option.letter.empty() ? "" : "\\fB\\-" + option.letter + "\\fR, ";
     const std::string value = option.placeholder.empty() ? "" : " \\fI" + escaped(option.placeholder) + "\\fR";

@@ -23,13 +23,15 @@ bool installed(const std::string& program) {
   return std::system(("command -v " + program + " >/dev/null 2>&1").c_str()) == 0;
 }
 
-// What a command prints on both outputs, by line.
-std::vector<std::string> lines_of(const std::string& command) {
+std::vector<std::string> lines_in(const std::string& text) {
   std::vector<std::string> lines;
-  std::istringstream in(printed_by(command + " 2>&1").text);
+  std::istringstream in(text);
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   return lines;
 }
+
+// What a command prints on both outputs, by line.
+std::vector<std::string> lines_of(const std::string& command) { return lines_in(printed_by(command + " 2>&1").text); }
 
 class Completion : public CommandTest {
  protected:
@@ -119,10 +121,13 @@ TEST_F(Manual, GroffPrintsEveryCommandAndOptionWithoutAComplaint) {
   ASSERT_EQ(answer.status, status_done) << answer.err;
   const std::string page = written("slipway.1", answer.out);
   EXPECT_THAT(lines_of("groff -man -Tutf8 -ww -z " + page), ElementsAre());
-  std::string text;
-  for (const std::string& line : lines_of("groff -man -Tascii -P-cbou -rLL=200n " + page)) text += line + "\n";
+  // Its complaints about lines are asked above: their own output would cut into the page.
+  const std::string text = printed_by("groff -man -Tutf8 -P-cbou -rLL=200n " + page + " 2>/dev/null").text;
+  EXPECT_THAT(text, HasSubstr("µs,"));
+  const std::vector<std::string> lines = lines_in(text);
   for (const CommandForm& form : command_forms()) {
-    EXPECT_THAT(text, HasSubstr("slipway " + form.name));
+    for (const std::string& usage : lines_in("slipway " + form.usage))
+      EXPECT_THAT(lines, Contains("   " + usage.substr(usage.find("slipway"))));
     for (const OptionForm& option : form.options) EXPECT_THAT(text, HasSubstr("--" + option.name)) << form.name;
   }
 }
