@@ -14,6 +14,8 @@
 #include <system_error>
 #include <thread>
 
+#include "schedules/graph/parallel.h"
+
 namespace slipway::scenarios {
 
 int core_count() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
@@ -54,6 +56,7 @@ struct Job {
   if (getppid() != parent) _exit(1);
   std::signal(SIGINT, SIG_IGN);  // both may reach the whole group; the parent answers them and ends us
   std::signal(SIGTERM, SIG_IGN);
+  schedules::has_one_thread = true;
   for (Job job; read_all(jobs, &job, sizeof job);) {
     Workers::Outcome outcome;
     outcome.job = job.number;

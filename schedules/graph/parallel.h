@@ -6,8 +6,8 @@
 // One thread works on each item once. Neighbouring items share a thread, so that what they share stays in its cache.
 // A free thread takes the next item of a queue, so the longest items come first. An exception ends its thread's work
 // and is rethrown here; of several, that of the first part. `effort`: how many small things all items contain. Below
-// a threshold, or on one core, no thread is started. Results do not depend on the number of threads as long as items
-// do not depend on each other. Guarded by tests/schedules/parallel_test.cpp.
+// a threshold, on one core, or in a process that has_one_thread, none is started. Results do not depend on the number of
+// threads as long as items do not depend on each other. Guarded by tests/schedules/parallel_test.cpp.
 #pragma once
 
 #include <algorithm>
@@ -20,12 +20,16 @@
 
 namespace slipway::schedules {
 
+// Set once in a process that is one of as many as there are cores, each with work of its own (scenarios/plan/workers.h).
+// Such a process was forked, perhaps beside threads, and is not to start any.
+inline bool has_one_thread = false;
+
 // Calls work(first, last) for parts of [0, count), one per thread.
 template <class Work>
 void parts_in_parallel(std::size_t count, std::size_t effort, const Work& work) {
   constexpr std::size_t worth_a_thread = 50000;
   const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
-  const std::size_t threads = std::min(count, effort < worth_a_thread ? 1 : cores);
+  const std::size_t threads = std::min(count, has_one_thread || effort < worth_a_thread ? 1 : cores);
   std::vector<std::exception_ptr> failures(threads);
   const auto part = [&](std::size_t i) {
     try {

@@ -5,11 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "scenarios/plan/workers.h"
+#include "schedules/graph/parallel.h"
 
 namespace slipway::test {
 
@@ -33,6 +37,22 @@ TEST(Workers, AnswerEachJobOnceAndHandOnWhatIsThrown) {
   });
   EXPECT_EQ(sum, 0 + 1 + 4 + 16 + 25);
   EXPECT_EQ(failures, 1);
+}
+
+// There is a worker for each core, and ThreadSanitizer ends a forked process that starts a thread.
+TEST(Workers, HaveOneThreadHoweverMuchThereIsToDo) {
+  Workers workers(2, [](int, std::byte* result) {
+    std::set<std::thread::id> threads;
+    std::mutex one_at_a_time;
+    each_in_parallel(1000, 1000000000, [&](std::size_t) {
+      const std::lock_guard lock(one_at_a_time);
+      threads.insert(std::this_thread::get_id());
+    });
+    Workers::put(threads.size(), result);
+  });
+  std::vector<std::size_t> threads;
+  deal(workers, {0, 1}, [&](const Workers::Outcome& outcome) { threads.push_back(outcome.as<std::size_t>()); });
+  EXPECT_THAT(threads, testing::ElementsAre(1, 1));
 }
 
 // One worker, so that jobs end in the order of the list.
