@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <fstream>
 #include <stdexcept>
 
 #include "exec/lanes/overhead.h"
 #include "exec/operators/parameters.h"
 #include "exec/process/clock.h"
 #include "exec/run/run_files.h"
+#include "exec/run/whole_file.h"
 #include "exec/transport/device.h"
 
 namespace slipway::exec {
@@ -23,13 +23,6 @@ std::unique_ptr<Transport> connect(Seat& seat, int id, const std::string& name, 
                                    at::Device device) {
   const RankEnvironment& at = seat.environment();
   return connect_transport(seat.host(), {id, name, std::move(ranks)}, at.rank, at.store_host, device);
-}
-
-void write_lines(const std::string& path, const std::string& lines) {
-  std::ofstream file(path);
-  file << lines;
-  file.close();
-  if (!file) throw std::runtime_error("cannot write " + path);
 }
 
 }  // namespace
@@ -138,7 +131,7 @@ void measure(Seat& seat, const Arguments& arguments) {
   measure_task_overhead(context, queue.get());
   if (!device.is_cpu()) measure_copies(context, /*pinned=*/true);
   measure_messages(context, group.get(), pair.get(), ladder);
-  write_lines(measured_path(arguments.out, at.rank), context.lines);
+  write_whole_file(measured_path(arguments.out, at.rank), context.lines);
   store_barrier(seat.store(), "measured", at.world, while_alive_s);
   between.push_back(std::move(group));
   between.push_back(std::move(pair));

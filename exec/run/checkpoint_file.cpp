@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "exec/run/checksum.h"
+#include "exec/run/whole_file.h"
 
 namespace slipway::exec {
 namespace {
@@ -27,15 +28,6 @@ int open_new(const std::string& path) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (file < 0) fail(path);
   return file;
-}
-
-void write_all(int file, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(file, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail(path);
-    bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
 }
 
 void sync_and_close(int file, const std::string& path) {
@@ -129,7 +121,7 @@ ShardWriter::~ShardWriter() {
 
 void ShardWriter::write(std::string_view bytes) {
   if (data_ < 0) data_ = open_new(data_path_);
-  write_all(data_, bytes, data_path_);
+  if (!write_all(data_, bytes)) fail(data_path_);
   offset_ += bytes.size();
 }
 
@@ -356,7 +348,7 @@ WholeParameter whole_parameter(const CheckpointReader& checkpoint, const Paramet
 
 void write_durably(const std::string& path, std::string_view text) {
   const int file = open_new(path);
-  write_all(file, text, path);
+  if (!write_all(file, text)) fail(path);
   sync_and_close(file, path);
 }
 

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <bit>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -190,6 +192,15 @@ std::string config_text(const Model& model, Dtype dtype, const std::string& star
 
 std::string partial_of(const std::string& folder) { return folder + ".partial"; }
 
+// In place of what a start that was killed left. mkdir follows no link that somebody put there meanwhile.
+void make_new(const std::string& folder) {
+  fs::remove_all(folder);
+  if (const fs::path parent = fs::path(folder).parent_path(); !parent.empty()) fs::create_directories(parent);
+  if (::mkdir(folder.c_str(), 0777) != 0)
+    throw std::runtime_error("cannot make the folder " + folder + ": " + std::strerror(errno) +
+                             "; name another folder for the weights");
+}
+
 }  // namespace
 
 void check_weights_output(const std::string& option, const std::string& folder, const Model& model) {
@@ -206,8 +217,7 @@ void check_weights_output(const std::string& option, const std::string& folder, 
 void write_weights(const std::string& folder, const Model& model, Dtype dtype, const CheckpointReader& checkpoint,
                    const std::string& started_from, std::uint64_t largest_file) {
   const std::string partial = partial_of(folder);
-  fs::remove_all(partial);  // of a start that was killed
-  fs::create_directories(partial);
+  make_new(partial);
   const std::vector<PlannedParameter> plan = planned(model, dtype);
   WeightWriter writer(partial, plan, dtype, largest_file);
   try {

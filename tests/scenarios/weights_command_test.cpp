@@ -160,6 +160,18 @@ TEST_F(Weights, LargerThanAFileGoToSeveralWithAnIndex) {
   EXPECT_FALSE(fs::exists(path("parts.partial")));
 }
 
+// A start that was killed may leave its half folder, and somebody else a link under that name.
+TEST_F(Weights, AreNotWrittenIntoWhatStandsUnderTheirTemporaryName) {
+  ASSERT_EQ(executed("llama", "run", {"--weights", folder_of("llama"), "--set", "cluster.gpus_per_node=1"}).status, 0);
+  const SavedModel saved = saved_models().front();
+  fs::create_directories(path("of-somebody-else"));
+  fs::create_directory_symlink(path("of-somebody-else"), path("parts.partial"));
+  write_weights(path("parts"), saved.model(), Dtype::float32, CheckpointReader(checkpoint_path(path("run"), 2)), "");
+  EXPECT_TRUE(fs::is_empty(path("of-somebody-else")));
+  EXPECT_TRUE(tensors_in(path("parts")) == tensors_in(folder_of("llama")));
+  EXPECT_FALSE(fs::exists(fs::symlink_status(path("parts.partial"))));
+}
+
 TEST_F(Weights, ThatDoNotFitAreRefusedBeforeAnythingStarts) {
   const auto refused = [&](const std::string& folder, const std::vector<std::string>& more = {}) {
     std::vector<std::string> words{"--weights", folder};

@@ -1,0 +1,20 @@
+// A file that appears whole or not at all. It is written beside its place under a name that cannot be guessed and follows
+// no link, then renamed. What was there before is replaced, a link included.
+// Plain C++, no LibTorch. Guarded by tests/exec/whole_file_test.cpp.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "models/namespaces.h"
+
+namespace slipway::exec {
+
+// All bytes to an open file. False: errno says why.
+bool write_all(int file, std::string_view bytes);
+
+// With the rights that a new file has. Throws std::runtime_error with the path, the reason and a remedy; then nothing is
+// left behind, and what was there before is untouched.
+void write_whole_file(const std::string& path, std::string_view text);
+
+}  // namespace slipway::exec
