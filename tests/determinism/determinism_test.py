@@ -26,7 +26,8 @@ COMMA = "de_DE"
 MEASURED = [
     (rb'("(?:simulate_wall_s|screening_s|simulation_s)": )[-+.\deE]+', rb"\1TIME"),
     (rb"\b(screened|simulated)( in) [\d.,]+ (?:ns|\xc2\xb5s|us|ms|s|min)\b", rb"\1\2 TIME"),
-    (rb"(?m)^[a-z]+ing\b.*: (?:.*after )?\d+ s(?:, about \d+ s left)?$\n?", rb""),  # progress of what takes over two seconds
+    # Progress of what takes over two seconds.
+    (rb"(?m)^[a-z]+ing\b.*: (?:.*after )?\d+ s(?: of about \d+ s)?(?:, .+/s)?(?:, about \d+ s left)?$\n?", rb""),
     (rb"(?m)^(\s*date: |.*\bslipway calibrate .*, )\d{4}-\d\d-\d\d", rb"\1DAY"),
 ]
 
