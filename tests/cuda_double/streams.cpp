@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 
 #include <memory>
+#include <mutex>
+#include <set>
 
 #include "tests/cuda_double/kernels.h"
 #include "tests/cuda_double/state.h"
@@ -21,11 +23,19 @@ cudaError_t wait_for(cudaStream_t on, const char* call) {
   return refuse(cudaErrorStreamCaptureUnsupported);
 }
 
+// As a driver, it knows every stream: one that is not destroyed before the process ends is no leak. Under `everything`.
+std::set<cudaStream_t>& streams() {
+  static auto* const all = new std::set<cudaStream_t>;
+  return *all;
+}
+
 cudaError_t make_stream(cudaStream_t* stream, unsigned flags) {
   auto made = std::make_unique<CUstream_st>();
   made->device = current_device;
   made->flags = flags;
   *stream = made.release();
+  const std::lock_guard lock(everything);
+  streams().insert(*stream);
   return cudaSuccess;
 }
 
@@ -46,6 +56,10 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
   return make_stream(stream, flags);
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  {
+    const std::lock_guard lock(everything);
+    streams().erase(stream);
+  }
   delete stream;
   return cudaSuccess;
 }

@@ -18,6 +18,7 @@
 #include "scenarios/command_line/step_progress.h"
 #include "scenarios/language/nearest.h"
 #include "tests/support/command_test.h"
+#include "tests/support/process_limits.h"
 
 namespace slipway::test {
 
@@ -379,14 +380,14 @@ class Interrupted : public CommandTest {
       execv(SLIPWAY_PROGRAM, words.data());
       _exit(99);
     }
-    for (int i = 0; i < 1200 && !when(content_of(err)); ++i)
+    for (int i = 0; i < 1200 * times_slower && !when(content_of(err)); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     const auto interrupted = std::chrono::steady_clock::now();
     kill(child, SIGINT);
     int status = 0;
     waitpid(child, &status, 0);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - interrupted;
-    EXPECT_LT(took.count(), 3) << arguments[1] << ": a second is promised; this machine may be busy";
+    EXPECT_LT(took.count(), 3 * times_slower) << arguments[1] << ": a second is promised; this machine may be busy";
     out_ = content_of(out), err_ = content_of(err);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
