@@ -15,7 +15,7 @@ rules=$PWD/tests/sanitizers
 # slower and slower. A report that needs more is seen again with malloc_context_size=30.
 # Doubles of NVIDIA's libraries are loaded before all others (tests/cuda_double).
 ASAN_OPTIONS="detect_stack_use_after_return=1:strict_string_checks=1:abort_on_error=0"
-export ASAN_OPTIONS="$ASAN_OPTIONS:malloc_context_size=4:verify_asan_link_order=0"
+export ASAN_OPTIONS="$ASAN_OPTIONS:suppressions=$rules/addresses.txt:malloc_context_size=4:verify_asan_link_order=0"
 export LSAN_OPTIONS="suppressions=$rules/leaks.txt:print_suppressions=0"
 export UBSAN_OPTIONS="print_stacktrace=1"
 # A rank that fails leaves without its threads, which may wait for a rank that hangs.
