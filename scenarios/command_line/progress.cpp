@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -21,7 +22,9 @@ namespace slipway::scenarios {
 
 namespace {
 
-volatile std::sig_atomic_t stop_asked = 0;
+// Set by a handler, and asked by every thread of a search. Without a lock, so that a handler may set it.
+std::atomic<bool> stop_asked = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
 
 void handle(void (*handler)(int), struct sigaction& old_int, struct sigaction& old_term) {
   struct sigaction action = {};
@@ -33,8 +36,8 @@ void handle(void (*handler)(int), struct sigaction& old_int, struct sigaction& o
 }  // namespace
 
 CatchInterrupts::CatchInterrupts() {
-  stop_asked = 0;
-  handle([](int) { stop_asked = 1; }, old_int_, old_term_);
+  stop_asked = false;
+  handle([](int) { stop_asked = true; }, old_int_, old_term_);
 }
 
 CatchInterrupts::~CatchInterrupts() {
@@ -42,7 +45,7 @@ CatchInterrupts::~CatchInterrupts() {
   ::sigaction(SIGTERM, &old_term_, nullptr);
 }
 
-bool CatchInterrupts::asked() { return stop_asked != 0; }
+bool CatchInterrupts::asked() { return stop_asked; }
 
 ExitOnInterrupt::ExitOnInterrupt() {
   const auto end = [](int) {

@@ -13,6 +13,7 @@
 #include "scenarios/language/scenario.h"
 #include "scenarios/plan/answer.h"
 #include "tests/support/command_test.h"
+#include "tests/support/process_limits.h"
 
 namespace slipway::test {
 namespace {
@@ -245,7 +246,7 @@ double seconds_after_ctrl_c(const std::vector<std::string>& arguments, Answer& a
   return std::chrono::duration<double>(ended - asked).count();
 }
 
-constexpr double promised_s = 1, on_a_busy_machine = 3;  // after Ctrl-C
+constexpr double promised_s = 1, on_a_busy_machine = 3 * times_slower;  // after Ctrl-C
 
 // A million micro-batches, of which each bound counts many.
 TEST_F(PlanCommand, CtrlCEndsTheScreeningWithinASecond) {
