@@ -18,7 +18,8 @@ std::vector<StaticBytes> static_bytes_of(const Step& step);
 // The same for these parameters on one rank; `copies` of the model in the pipeline.
 StaticBytes static_bytes_of(const BlockElements& elements, const Step& step, int copies = 1);
 
-// The graph without `order`. The step must be legal (schedules/rules/rules.h).
+// The graph without `order`. The step must be legal (schedules/rules/rules.h), but for numbers of micro-batches that
+// actions of its own take.
 TaskGraph lower(const Step& step, const Representatives& representatives = {});
 
 // When the hosts have issued a task's kernels: seconds from a synchronisation of a member's host, in the order of its
