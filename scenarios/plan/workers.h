@@ -4,7 +4,8 @@
 //
 //   parent ──► give(job) ──► pipe ──► worker: work(job) → Outcome ──► pipe ──► take() ──► parent
 //
-// A worker has one thread, as there is a worker for each core. Workers end with the parent, however it ends. Guarded by tests/scenarios/workers_test.cpp.
+// A worker has one thread, as there is a worker for each core. Workers end with the parent, however it ends.
+// Guarded by tests/scenarios/workers_test.cpp.
 #pragma once
 
 #include <sys/types.h>
