@@ -2,7 +2,7 @@
 // 50. `functional` rows are sanity runs; a card without degrees does not say its recipe.
 #include <fmt/format.h>
 
-#include <regex>
+#include <string_view>
 
 #include "scenarios/tables/formats.h"
 #include "scenarios/tables/names.h"
@@ -13,11 +13,12 @@ namespace {
 
 // "{'implementation': 'transformer_engine', 'scopes': ['attn', 'mlp']}" as "attn mlp"; "{}": none.
 std::string scopes_of(const std::string& written) {
-  std::smatch found;
-  if (!std::regex_search(written, found, std::regex("'scopes': \\[([^\\]]*)\\]"))) return "";
-  std::string words;
-  for (const char c : found[1].str())
-    if (c != '\'' && c != ',') words += c;
+  constexpr std::string_view key = "'scopes': [";
+  const std::size_t at = written.find(key);
+  const std::size_t end = at == std::string::npos ? at : written.find(']', at);
+  if (end == std::string::npos) return "";
+  std::string words = written.substr(at + key.size(), end - at - key.size());
+  std::erase_if(words, [](char c) { return c == '\'' || c == ','; });
   return words;
 }
 

@@ -56,8 +56,9 @@ std::string machine_named(std::string_view column, const std::string& written, c
     for (const EmbeddedFile& file : embedded_machines())
       if (file.name == std::string_view(begin, at)) return std::string(begin, at);
   }
+  // No + or *: std::regex calls itself for each character that they take, and a long cell would run out of stack.
   static const std::regex generation("(^|[^a-z0-9])([a-z][0-9]{3})([^0-9]|$)"),
-      gigabytes("([0-9]+)[ _-]?g(i?b)?([^a-z]|$)");
+      gigabytes("([0-9]{1,6})[ _-]?g(i?b)?([^a-z]|$)");
   std::smatch found, size;
   if (std::regex_search(name, found, generation)) {
     const std::vector<std::string> profiles = profiles_of(found[2]);

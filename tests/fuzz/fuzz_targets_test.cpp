@@ -44,7 +44,8 @@ TEST_P(FuzzTargets, ReadOrRefuseMutationsOfTheirSeeds) {
   Clock::time_point last = began;
   for (std::uint32_t i = 0; i < 500 || last - began < enough; ++i) {
     SCOPED_TRACE("mutation " + std::to_string(i));
-    try_one(GetParam(), mutated(seeds[i % seeds.size()], i, 65'536));
+    const std::string& seed = seeds[i % seeds.size()];
+    try_one(GetParam(), i % 8 == 7 ? with_a_long_run(seed, i, 100'000) : mutated(seed, i, 65'536));
     const Clock::time_point now = Clock::now();
     ASSERT_LT(now - last, too_long);
     last = now;
@@ -76,6 +77,7 @@ TEST(Mutation, DependsOnItsSeedAloneAndKeepsWithinTheLimit) {
     all.insert(once);
   }
   EXPECT_GT(all.size(), 150U);
+  EXPECT_EQ(with_a_long_run("a", 7, 3), "aaaa");
   EXPECT_THAT(all, testing::Contains(testing::HasSubstr("samples 9223372036854775807")));
 }
 

@@ -144,4 +144,13 @@ std::string mutated(std::string_view input, std::uint32_t seed, std::size_t most
   return text;
 }
 
+std::string with_a_long_run(std::string_view input, std::uint32_t seed, std::size_t count) {
+  if (input.empty()) return std::string(count, '0');
+  std::minstd_rand random(seed);
+  random.discard(3);
+  const std::size_t at = random() % input.size();
+  std::string text(input);
+  return text.insert(at, count, input[at]);
+}
+
 }  // namespace slipway::test

@@ -12,4 +12,8 @@ namespace slipway::test {
 // piece left out, repeated or moved, or some bytes changed. The same arguments give the same result.
 std::string mutated(std::string_view input, std::uint32_t seed, std::size_t most);
 
+// One character of the input, `count` times in its place: a reader that calls itself once a character runs out of stack,
+// and one that looks back at each runs without end.
+std::string with_a_long_run(std::string_view input, std::uint32_t seed, std::size_t count);
+
 }  // namespace slipway::test
