@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <stdexcept>
 
 #include "scenarios/files/embedded_files.h"
@@ -128,14 +129,19 @@ std::optional<Machine> load_machine(const std::string& name_or_path, const Refer
 }
 
 const Machine& built_in_machine(const std::string& name) {
+  static std::mutex held;  // rows of a table are priced in parallel; not while one loads, which may ask for another
   static std::map<std::string, Machine> known;
-  const auto found = known.find(name);
-  if (found != known.end()) return found->second;
+  {
+    const std::lock_guard lock(held);
+    const auto found = known.find(name);
+    if (found != known.end()) return found->second;
+  }
   for (const EmbeddedFile& file : embedded_machines()) {
     if (file.name != name) continue;
     Defects defects;
     std::optional<Machine> machine = machine_from_yaml(std::string(file.text), std::string(file.path), defects);
     if (!machine) throw std::logic_error("built-in machine " + name + " does not load");
+    const std::lock_guard lock(held);
     return known.emplace(name, std::move(*machine)).first->second;
   }
   throw std::invalid_argument("no machine profile '" + name + "' (`slipway list machines`)");

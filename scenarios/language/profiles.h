@@ -28,7 +28,7 @@ struct Reference {
 // A built-in name or the path of a profile. Empty after an error.
 std::optional<Machine> load_machine(const std::string& name_or_path, const Reference& from, Defects& defects);
 std::optional<Machine> machine_from_yaml(const std::string& text, const std::string& file, Defects& defects);
-// Throws std::invalid_argument for an unknown name.
+// Loaded once; any thread may ask. Throws std::invalid_argument for an unknown name.
 const Machine& built_in_machine(const std::string& name);
 // A profile that reads back as the same Machine, with its provenance.
 std::string machine_to_yaml(const Machine& machine);

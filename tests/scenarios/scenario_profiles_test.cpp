@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
+#include <thread>
+
 #include "scenarios/files/embedded_files.h"
 #include "tests/support/scenario_file.h"
 
@@ -101,6 +104,20 @@ TEST(BuiltIns, AllLoadWithoutAnError) {
   }
   for (const EmbeddedFile& file : embedded_models())
     EXPECT_TRUE(library_model(std::string(file.name), defects)) << describe(defects);
+}
+
+// Rows of a table are priced in parallel. ThreadSanitizer reports a race here where the threads are not kept apart.
+TEST(BuiltIns, AreLoadedOnceHoweverManyThreadsAsk) {
+  const auto files = embedded_machines();
+  std::array<std::vector<const Machine*>, 4> seen;
+  std::vector<std::thread> threads;
+  for (std::vector<const Machine*>& mine : seen)
+    threads.emplace_back([&] {
+      for (const EmbeddedFile& file : files) mine.push_back(&built_in_machine(std::string(file.name)));
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::vector<const Machine*>& mine : seen) EXPECT_EQ(mine, seen[0]);
+  for (std::size_t i = 0; i < files.size(); ++i) EXPECT_EQ(seen[0][i]->name, files[i].name);
 }
 
 }  // namespace
