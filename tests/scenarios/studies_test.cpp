@@ -51,6 +51,7 @@ TEST_F(Studies, FindingsInTheReadmesAreWhatTheCommandsPrint) {
     const std::size_t begin = text.find(mark);
     ASSERT_NE(begin, std::string::npos) << study;
     const std::string block = text.substr(begin + mark.size());
+    EXPECT_EQ(block.find(mark), std::string::npos) << study << " has one such block";
     const Answer answer = slipway_with({"validate", folder + "/runs.csv", "--rows", path("rows.csv")});
     ASSERT_EQ(answer.status, status_done) << answer.err;
     EXPECT_EQ(block.substr(0, block.find("```")), answer_of("awk -f " + folder + "/findings.awk " + path("rows.csv")))
