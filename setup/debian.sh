@@ -41,6 +41,7 @@ fish 3.6
 groff-base 1.22
 iproute2 6.1
 nftables 1.0
+locales 2.36
 chromium
 chromium-driver
 "

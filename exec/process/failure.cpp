@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "exec/run/run_files.h"
+#include "exec/run/whole_file.h"
 
 namespace slipway::exec {
 namespace {
@@ -58,7 +59,11 @@ void forget_failures(const std::string& directory, int rank) {
 }
 
 void write_own_error(const std::string& directory, int rank, const std::string& cause) {
-  std::ofstream(error_path(directory, rank)) << flat(cause) << '\n';
+  try {
+    write_whole_file(error_path(directory, rank), flat(cause) + "\n");
+  } catch (const std::runtime_error&) {
+    // The disk may be what failed; the rank prints its cause as well.
+  }
 }
 
 void write_verdict(const std::string& directory, const Failure& failure) {

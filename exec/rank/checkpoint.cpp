@@ -86,6 +86,8 @@ void Checkpointer::save(const Progress& done) {
   std::error_code error;
   std::filesystem::create_directories(partial, error);
   if (error) throw std::runtime_error("cannot make the folder " + partial + ": " + error.message());
+  if (std::filesystem::is_symlink(partial))
+    throw std::runtime_error(partial + " is a link that no run made; remove it, and look who may write to that folder");
   ShardWriter writer(partial, options_.rank);
   model_.save(writer);
   const auto checksum = writer.finish();

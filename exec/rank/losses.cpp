@@ -17,6 +17,7 @@
 
 #include "exec/run/divergence.h"
 #include "exec/run/run_files.h"
+#include "exec/run/whole_file.h"
 
 namespace slipway::exec {
 namespace {
@@ -210,9 +211,9 @@ LossReporter::LossReporter(const Bundle& bundle, int rank, const Progress& begin
   if (rank == 0) {
     state_->path = losses_path(directory);
     const std::string kept = losses_before(state_->path, begin.steps);
+    write_whole_file(state_->path, kept);  // earlier steps' lines are never only in memory
     errno = 0;
-    state_->file.open(state_->path);
-    state_->file << kept << std::flush;
+    state_->file.open(state_->path, std::ios::app);
     if (!state_->file) throw std::runtime_error(unwritable(state_->path));
   }
   state_->thread = std::thread([state = state_.get()] { state->work(); });

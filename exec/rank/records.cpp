@@ -1,31 +1,11 @@
 #include "exec/rank/records.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <map>
-#include <stdexcept>
 
 #include "exec/run/run_files.h"
+#include "exec/run/whole_file.h"
 
 namespace slipway::exec {
-namespace {
-
-std::ofstream open_for_writing(const std::string& path) {
-  std::ofstream file(path);
-  if (!file) throw std::runtime_error("cannot write " + path + ": " + std::strerror(errno));
-  return file;
-}
-
-void close_checked(std::ofstream& file, const std::string& path) {
-  errno = 0;
-  file.close();
-  if (!file)
-    throw std::runtime_error("cannot write " + path +
-                             (errno != 0 ? std::string(": ") + std::strerror(errno) : " (disk full?)") + "; make room");
-}
-
-}  // namespace
 
 std::vector<TraceRecord> records_of(int rank, const std::vector<LaneStamp>& stamps,
                                     const std::vector<MemoryStamp>& memory, const std::vector<ClockSample>& clock,
@@ -59,10 +39,9 @@ std::vector<TraceRecord> records_of(int rank, const std::vector<LaneStamp>& stam
 }
 
 void write_records(const std::string& directory, int rank, const std::vector<TraceRecord>& records) {
-  const std::string path = records_path(directory, rank);
-  std::ofstream file = open_for_writing(path);
-  for (const TraceRecord& record : records) file << to_text(record) << '\n';
-  close_checked(file, path);
+  std::string text;
+  for (const TraceRecord& record : records) text += to_text(record) + '\n';
+  write_whole_file(records_path(directory, rank), text);
 }
 
 }  // namespace slipway::exec

@@ -1,5 +1,5 @@
-// A file that appears whole or not at all. It is written beside its place under a name that cannot be guessed and follows
-// no link, then renamed. What was there before is replaced, a link included.
+// A file that appears whole or not at all. It is written beside its place without a name, then gets one that cannot be
+// guessed and follows no link, and is renamed. What was there before is replaced, a link included.
 // Plain C++, no LibTorch. Guarded by tests/exec/whole_file_test.cpp.
 #pragma once
 

@@ -22,6 +22,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "exec/run/whole_file.h"
+
 namespace slipway::scenarios {
 
 namespace {
@@ -280,7 +282,11 @@ RankEnd end_of(const RankProcess& rank, int status, bool stopping) {
   }
   end.stopped_by_launcher = stopping && end.failed();
   if (end.failed() && !end.stopped_by_launcher && end.message.empty() && !rank.error_file.empty()) {
-    std::ofstream(rank.error_file) << manner_of(end) << '\n';
+    try {
+      write_whole_file(rank.error_file, manner_of(end) + "\n");
+    } catch (const std::runtime_error&) {
+      // Other ranks' messages have it too; the launcher prints how this one ended.
+    }
   }
   return end;
 }

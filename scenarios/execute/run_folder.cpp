@@ -23,6 +23,7 @@
 
 #include "exec/run/checkpoint_folder.h"
 #include "exec/run/run_files.h"
+#include "exec/run/whole_file.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/files/files.h"
 #include "scenarios/language/usage_error.h"
@@ -140,7 +141,7 @@ void SetAside::take_files() {
     messages.push_back(verdict_path(folder_));
   }
   for (const std::string& path : kept) {
-    if (!fs::exists(path)) continue;
+    if (!fs::exists(fs::symlink_status(path))) continue;  // a link that leads nowhere must not be written through
     fs::create_directories(aside_);
     fs::rename(path, aside_ + "/" + name_in(folder_, path));
   }
@@ -150,13 +151,7 @@ void SetAside::take_files() {
 void SetAside::keep_losses_before(int from) const {
   const std::string earlier = aside_ + "/" + name_in(folder_, losses_path(folder_));
   if (!fs::exists(earlier)) return;
-  errno = 0;
-  std::ofstream kept(losses_path(folder_));
-  kept << losses_before(earlier, from);
-  if (!kept.flush())
-    throw std::runtime_error("cannot write " + losses_path(folder_) + ": " +
-                             (errno != 0 ? std::strerror(errno) : "not all of it was taken") +
-                             "; make room, or give --out another folder");
+  write_whole_file(losses_path(folder_), losses_before(earlier, from));
 }
 
 void SetAside::take_later_checkpoints(int from) {

@@ -147,16 +147,20 @@ void refuse_too_large(const Scenario& scenario, const PrepareOptions& options) {
     step.global_batch = step.layout.pipeline * step.micro_batch * step.layout.data;
   constexpr double small = 1e5;  // passes of all ranks; they are lowered in less time than they are counted
   const double passes = 2.0 * stage_count(step.layout) * schedules::micro_batches_of(step) * step.slices;
-  if (passes * member_count(step.layout) < small) return;
-  const GraphSize size = estimated_size(step, [&](const Step& smaller) {
+  const double all_passes = passes * member_count(step.layout);
+  if (all_passes < small) return;
+  const double available = available_memory();
+  const bool all_ranks =
+      !options.representatives_only || !why_all_ranks(scenario, representatives_of(scenario)).empty();
+  if (all_ranks) refuse_beyond_memory(scenario, {.tasks = all_passes}, available);  // each is a task at least
+  const GraphSize size = estimated_size(step, all_ranks, [&](const Step& smaller) {
     Scenario small = scenario;
     small.step = smaller;
-    const PreparedStep prepared =
-        ordered_or_refused(std::move(small), {.representatives_only = options.representatives_only});
+    const PreparedStep prepared = ordered_or_refused(std::move(small), {.representatives_only = !all_ranks});
     refuse_violations(prepared.graph);
     return prepared.graph.tasks.size();
   });
-  refuse_beyond_memory(scenario, size, available_memory());
+  refuse_beyond_memory(scenario, size, available);
   if (options.on_size && size.tasks > 0) options.on_size(size);
 }
 

@@ -91,11 +91,12 @@ class TextReader {
   void list(List& items, Visit visit) {
     std::uint64_t count = 0;
     read(count);
-    // Every item takes at least two characters. A larger count is damage, not a reason to allocate.
-    if (count > rest_.size())
+    // Every item takes at least two characters. A larger count is damage, not a reason to allocate. Room is made item by
+    // item, because an item of the file may be far smaller than in memory.
+    if (count > rest_.size() / 2)
       fail("a list of " + std::to_string(count) + " items in " + std::to_string(rest_.size()) + " characters");
-    items.resize(count);
-    for (auto& item : items) visit(item);
+    items.clear();
+    for (std::uint64_t i = 0; i < count; ++i) visit(items.emplace_back());
   }
   [[noreturn]] void fail(const std::string& what) const {
     throw std::runtime_error(name_ + ":" + std::to_string(line_) + ": " + what);

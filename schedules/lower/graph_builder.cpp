@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 
 #include "schedules/graph/parallel.h"
 
@@ -33,6 +34,7 @@ BufferId GraphBuilder::buffer(BufferKind kind, Wires wire, int rank, double byte
 
 TaskId GraphBuilder::task(const Task& task, std::span<const BufferId> inputs, std::span<const BufferId> outputs) {
   const auto id = static_cast<TaskId>(graph_.tasks.size());
+  if (id >= most_tasks_) throw std::length_error("more than " + std::to_string(most_tasks_) + " tasks");
   graph_.tasks.push_back(task);
   for (const auto& [rows, ids] : {std::pair{&graph_.inputs, inputs}, std::pair{&graph_.outputs, outputs}}) {
     rows->values.insert(rows->values.end(), ids.begin(), ids.end());

@@ -18,12 +18,12 @@ Rows with_added(const Rows& rows, std::vector<std::pair<std::uint32_t, std::uint
 
 class GraphBuilder {
  public:
-  explicit GraphBuilder(TaskGraph& graph) : graph_(graph) {}
+  GraphBuilder(TaskGraph& graph, std::size_t most_tasks) : graph_(graph), most_tasks_(most_tasks) {}
 
   // Index of an equal work, added when new.
   int work(const Work& work);
   BufferId buffer(BufferKind kind, Wires wire, int rank, double bytes);
-  // Ids of consecutive tasks are consecutive. Sets the writer of every output.
+  // Ids of consecutive tasks are consecutive. Sets the writer of every output. Throws std::length_error beyond most_tasks.
   TaskId task(const Task& task, std::span<const BufferId> inputs, std::span<const BufferId> outputs);
   // `before` ends before `after` starts, though no buffer requires it.
   void control(TaskId before, TaskId after) { control_.emplace_back(before, after); }
@@ -37,6 +37,7 @@ class GraphBuilder {
 
  private:
   TaskGraph& graph_;
+  std::size_t most_tasks_;
   using WorkKey = std::tuple<int, int, int, int, int, int, int, int, int, int, double, double, std::string>;
   std::map<WorkKey, int> known_works_;
   std::vector<std::pair<TaskId, TaskId>> control_;

@@ -50,10 +50,10 @@ TaskGraph described(const Step& step, const Representatives& representatives, co
 
 }  // namespace
 
-LoweringState::LoweringState(ActionLists lists, TaskGraph& target)
+LoweringState::LoweringState(ActionLists lists, TaskGraph& target, std::size_t most_tasks)
     : step(target.step),
       graph(target),
-      builder(target),
+      builder(target, most_tasks),
       groups(step.layout, target.placement, Groups::needs_of(step), target.representatives, target.communicators),
       blocks(blocks_of(step.model)),
       shares_table(slipway::schedules::shares_table(step.model, step.layout, target.placement)),
@@ -222,12 +222,12 @@ std::vector<StaticBytes> static_bytes_of(const Step& step) {
   return result;
 }
 
-TaskGraph lower(const Step& step, const Representatives& representatives) {
+TaskGraph lower(const Step& step, const Representatives& representatives, std::size_t most_tasks) {
   // A step with actions of its own may have fewer micro-batches than its schedule takes (schedules/time/periodic.h).
   assert(step.actions || legal(step));
   ActionLists actions = action_lists(step);
   TaskGraph graph = described(step, representatives, actions);
-  LoweringState state(std::move(actions), graph);
+  LoweringState state(std::move(actions), graph, most_tasks);
   if (uses_kfac(step)) set_inverse_bytes(graph);
   lower_passes(state);
   place_compute_order(state);

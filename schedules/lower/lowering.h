@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <limits>
 #include <utility>
 
 #include "models/model/parameters.h"
@@ -19,8 +20,9 @@ std::vector<StaticBytes> static_bytes_of(const Step& step);
 StaticBytes static_bytes_of(const BlockElements& elements, const Step& step, int copies = 1);
 
 // The graph without `order`. The step must be legal (schedules/rules/rules.h), but for numbers of micro-batches that
-// actions of its own take.
-TaskGraph lower(const Step& step, const Representatives& representatives = {});
+// actions of its own take. Throws std::length_error as soon as there are more than `most_tasks`.
+TaskGraph lower(const Step& step, const Representatives& representatives = {},
+                std::size_t most_tasks = std::numeric_limits<std::size_t>::max());
 
 // When the hosts have issued a task's kernels: seconds from a synchronisation of a member's host, in the order of its
 // program. The host waits for the device once a step, where its first optimizer task starts, because it reads the norm.

@@ -35,7 +35,7 @@ struct Passage {
 };
 
 struct LoweringState {
-  LoweringState(ActionLists lists, TaskGraph& target);
+  LoweringState(ActionLists lists, TaskGraph& target, std::size_t most_tasks);
 
   const Step& step;
   TaskGraph& graph;

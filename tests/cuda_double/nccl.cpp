@@ -111,6 +111,8 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   return ncclSuccess;
 }
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t*) {
+  const char *expected = std::getenv("SLIPWAY_DOUBLE_NCCL_INTERFACE"), *given = std::getenv("NCCL_SOCKET_IFNAME");
+  if (expected && std::string(expected) != (given ? given : "")) return ncclInvalidUsage;
   auto* made = new ncclComm{ranks, rank, "", nullptr, 0};
   if (const char* folder = std::getenv("SLIPWAY_DOUBLE_LAUNCHES")) {
     made->path = std::string(folder) + "/nccl." + id.internal + ".";

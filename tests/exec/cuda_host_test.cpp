@@ -168,6 +168,14 @@ TEST(CudaHost, AnErrorThatOnlyNcclKnowsOfEndsEveryRankWithItsCommunicator) {
   }
 }
 
+// The double refuses a communicator where NCCL would use another interface.
+TEST(CudaHost, NcclOfRanksOnOneMachineUsesItsLoopbackUnlessToldOtherwise) {
+  const Bundle bundle = bundle_of(with_layout(tiny_llama(4, true), {.data = 2}), 1);
+  expect_success(run_on_double(bundle, 2, {}, {{"SLIPWAY_DOUBLE_NCCL_INTERFACE", "lo"}}));
+  expect_success(
+      run_on_double(bundle, 2, {}, {{"SLIPWAY_DOUBLE_NCCL_INTERFACE", "eth1"}, {"NCCL_SOCKET_IFNAME", "eth1"}}));
+}
+
 TEST(CudaHost, AGpuWithTooLittleMemoryIsToldInOneLine) {
   const OnDouble run = run_on_double(bundle_of(with_layout(tiny_llama(4, true), {}), 2), 1, {},
                                      {{"SLIPWAY_DOUBLE_MEMORY", std::to_string(3 << 20)}});

@@ -32,9 +32,31 @@ TEST(GraphSize, TasksAreEstimatedFromTwoSmallStepsOfTheSameLayout) {
     all.push_back("schedule.global_batch=256");
     const Scenario scenario = example("llama-8b-64xh100", all);
     const double estimated =
-        estimated_size(scenario.step, [](const Step& smaller) { return lower(smaller).tasks.size(); }).tasks;
+        estimated_size(scenario.step, false, [](const Step& smaller) { return lower(smaller).tasks.size(); }).tasks;
     const auto lowered = static_cast<double>(lower(scenario.step).tasks.size());
     EXPECT_NEAR(estimated / lowered, 1, 0.1) << testing::PrintToString(settings);
+  }
+}
+
+// Of replicas as well, so that a step of one to three micro-batches, or one of a schedule from a file, is estimated too.
+TEST(GraphSize, TasksAreEstimatedFromFewReplicasWhereAllRanksAreLaidOut) {
+  for (const std::vector<std::string>& settings :
+       {std::vector<std::string>{"schedule.global_batch=8"},
+        {"schedule.global_batch=24", "layout.zero=3"},
+        {"schedule.global_batch=256"},
+        {"schedule.global_batch=16", "layout.tensor=1", "layout.sequence_parallel=false", "layout.data=16"}}) {
+    std::vector<std::string> all = {"layout.tensor=2", "layout.data=8"};
+    all.insert(all.end(), settings.begin(), settings.end());
+    const Scenario scenario = example("llama-8b-64xh100", all);
+    std::int64_t largest = 0;
+    const double estimated = estimated_size(scenario.step, true, [&](const Step& smaller) {
+                               const std::size_t tasks = lower(smaller).tasks.size();
+                               largest = std::max(largest, static_cast<std::int64_t>(tasks));
+                               return tasks;
+                             }).tasks;
+    const auto lowered = static_cast<double>(lower(scenario.step).tasks.size());
+    EXPECT_NEAR(estimated / lowered, 1, 0.1) << testing::PrintToString(settings);
+    EXPECT_LE(static_cast<double>(largest), 0.6 * lowered) << testing::PrintToString(settings);
   }
 }
 
@@ -59,6 +81,18 @@ TEST(GraphSize, LowerRefusesBeforeItBegins) {
   EXPECT_EQ(lower.status, 2);
   EXPECT_THAT(lower.text, HasSubstr("about 11"));
   EXPECT_THAT(lower.text, HasSubstr("M tasks"));
+}
+
+// A quarter of a million ranks of three micro-batches, and of many: neither is begun, nor is a step of all those ranks.
+TEST(GraphSize, ManyRanksAreRefusedBeforeAnyStepOfAllOfThemIsLaidOut) {
+  if (!addresses_can_be_limited) GTEST_SKIP() << "no program runs within a limit of addresses here";
+  for (const std::string batch : {"12288", "393216"}) {
+    const Printed lower = printed_by("ulimit -v 1000000; " SLIPWAY_PROGRAM " lower " SLIPWAY_SOURCE_DIR
+                                     "/scenarios/examples/gpt3-175b-1024xa100.yaml --set cluster.nodes=32768 --set "
+                                     "layout.data=4096 -o /dev/null --set schedule.global_batch=" + batch + " 2>&1");
+    EXPECT_EQ(lower.status, 2) << lower.text;
+    EXPECT_THAT(lower.text, AllOf(HasSubstr("the task graph would have"), HasSubstr("lower schedule.global_batch")));
+  }
 }
 
 // Also where micro-batches that repeat are left out: of a long pipeline too many remain.

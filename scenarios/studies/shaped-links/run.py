@@ -10,9 +10,10 @@ predicts it, and prints tables. Results lie in BUILD/shaped-links/.
 --again          executes nothing: new predictions for the steps of an earlier run
 --write          also writes results.csv, and the tables in README.md
 
-Needs root (tests/hosts/hosts.py). Exit status 77: hosts cannot be laid out here.
+Needs root (tests/hosts/hosts.py). Exit status 1: a case failed; 77: hosts cannot be laid out here.
 """
 import argparse
+import collections
 import csv
 import json
 import math
@@ -241,8 +242,21 @@ def table(rows):
     return aligned(lines, {0, 1, 2, 8})
 
 
+def network_of(row):
+    return row["case"].split("; ", 1)[1]
+
+
+def on_one_network(rows):
+    """The pairs among which a user chooses: layouts on the same hosts and links."""
+    networks = collections.defaultdict(list)
+    for row in rows:
+        networks[network_of(row)].append(row)
+    counts = [pairs_in_order(those) for those in networks.values()]
+    return f"{sum(right for right, _ in counts)} of {sum(apart for _, apart in counts)}"
+
+
 def pairs_in_order(rows):
-    """Pairs that measured more than 10 % apart, and how many of them the prediction has in the same order."""
+    """Pairs that measured more than 10 % apart: how many of them the prediction has in the same order, and how many they are."""
     apart = right = 0
     for i, one in enumerate(rows):
         for other in rows[i + 1 :]:
@@ -275,7 +289,7 @@ def summaries(rows):
     }
     lines = [["cases", "", "median error", "largest", "within 12 %", "of the fastest step", "pairs in order"]]
     lines += [summary(what, of) for what, of in groups.items() if of]
-    return aligned(lines, {0})
+    return aligned(lines, {0}) + f"\n\npairs in order on one network: {on_one_network(rows)}"
 
 
 def write_readme(rows):
@@ -355,7 +369,8 @@ class Study:
 
 
 def measure_all(study, asked):
-    begin = time.monotonic()
+    """The number of cases that failed. They lose the steps of an earlier run, which would look like new ones."""
+    begin, failed = time.monotonic(), 0
     for case in cases():
         if asked.only not in case.name:
             continue
@@ -366,9 +381,12 @@ def measure_all(study, asked):
             study.measure(case, asked.rounds)
         except RuntimeError as error:
             print(f"FAILED {case.name}: {error}", flush=True)
+            study.steps.pop(case.name, None)
+            failed += 1
             continue
         row = table([study.row(case)]).splitlines()[1]
         print(f"{time.monotonic() - begin:5.0f} s  {row}", flush=True)
+    return failed
 
 
 def main():
@@ -377,15 +395,14 @@ def main():
         print(f"skipped: {reason}")
         return 77
     study = Study(asked.build.resolve(), asked.again or asked.keep_profiles)
-    if not asked.again:
-        measure_all(study, asked)
+    failed = 0 if asked.again else measure_all(study, asked)
     rows = [study.row(case) for case in cases() if case.name in study.steps]
     write_rows(study.folder / "results.csv", rows)
     print("\n" + table(rows) + "\n\n" + summaries(rows))
     if asked.write:
         write_rows(STUDY / "results.csv", rows)
         write_readme(rows)
-    return 0
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
