@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <limits>
 
 #include "exec/rank/losses.h"
@@ -18,6 +19,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::StartsWith;
 
 // Weights of 1e300 after the first step, which overflow in the second.
 const std::string far_too_fast = "--set run.lr=1e300 --set run.checkpoint_steps=1";
@@ -82,6 +84,22 @@ TEST(LossReporter, EndsTheRunWhereTheLossIsFiniteButTheGradientIsNot) {
                                   "the gradient's norm is inf;"));
   EXPECT_THAT(text_of_file(losses_path(folder)),
               AllOf(HasSubstr("\n1 16 1.2"), HasSubstr("e+57 "), Not(HasSubstr("\n2 "))));
+}
+
+TEST(LossReporter, KeepsEarlierLinesAndReplacesALinkThatSomebodyPutThere) {
+  const Bundle bundle = tiny_bundle(tiny_input(tiny_llama(1, false)));
+  const std::string folder = temporary_folder().path("linked");
+  std::filesystem::create_directories(folder);
+  const std::string earlier = "0 8 5.5 0.01\n1 16 5.25 0.01\n2 24 5 0.01\n";
+  std::ofstream(folder + "/other") << earlier;
+  std::filesystem::create_symlink("other", losses_path(folder));
+  MemoryStore store;
+  LossReporter losses(bundle, 0, {2, 16, 8}, folder, store.connect(), [](const std::string&) {});
+  losses.step_ended({{2, 16, 8}, 8, 4.5, 0, std::nullopt, std::nullopt});
+  losses.finish();
+  EXPECT_FALSE(std::filesystem::is_symlink(losses_path(folder)));
+  EXPECT_EQ(text_of_file(folder + "/other"), earlier);
+  EXPECT_THAT(text_of_file(losses_path(folder)), StartsWith("0 8 5.5 0.01\n1 16 5.25 0.01\n2 24 4.5 "));
 }
 
 // x86 makes nan with the sign set, which some readers of tables reject.

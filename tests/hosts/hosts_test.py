@@ -93,10 +93,30 @@ class SeveralHosts(TrainingOnHosts):
                                unset=["GLOO_SOCKET_IFNAME"])  # fmt: skip
         self.assertEqual(apart, alone)
 
-    def test_no_group_forms_without_the_token_of_the_run(self):
+    def bundle(self):
         bundle = self.folder / "run.slip"
         keys = settings(layout__pipeline=2, cluster__nodes=2, cluster__gpus_per_node=1, run__steps=5)
         subprocess.run([build / "slipway", "lower", SCENARIO, *keys, "-o", bundle], check=True, stdout=subprocess.DEVNULL)
+        return bundle
+
+    def test_a_first_host_that_knows_itself_by_its_loopback_is_refused_with_the_remedy(self):
+        """As Debian writes /etc/hosts: a machine's own name is 127.0.1.1 there, and its address on all others."""
+        with hosts.Hosts(2, 200 * MBIT) as network:
+            for rank, address in enumerate(("127.0.1.1", network.address(0))):
+                (self.folder / f"names-{rank}").write_text(f"127.0.0.1 localhost\n{address} first\n")
+            own_names = 'mount --bind "$0-$RANK" /etc/hosts && MASTER_ADDR=first exec "$@"'
+            words = ["sh", "-c", own_names, self.folder / "names", build / "slipway-rank", self.bundle(), "--out", self.folder]
+            ranks = network.start_ranks(words, outputs=self.folder, unset=["GLOO_SOCKET_IFNAME"])
+            ends = hosts.wait_all(ranks, STARTING_S)
+        errors = [(self.folder / f"rank-{rank}.err").read_text() for rank in range(2)]
+        for rank, end in enumerate(ends):
+            self.assertIsNotNone(end, f"rank {rank} has not ended: {errors}")
+            self.assertEqual(end[0], 1, errors)
+        self.assertIn("this host reaches MASTER_ADDR first by its own loopback (127.0.1.1)", errors[0])
+        self.assertIn("set GLOO_SOCKET_IFNAME", errors[0])
+
+    def test_no_group_forms_without_the_token_of_the_run(self):
+        bundle = self.bundle()
         for unset, said in ((["SLIPWAY_TOKEN"], "the run has no token"), ([], "SLIPWAY_TOKEN is not that of the run")):
             with self.subTest(said=said), hosts.Hosts(2, 200 * MBIT) as network:
                 words = [build / "slipway-rank", bundle, "--out", self.folder, "--connect-timeout", "5"]

@@ -150,6 +150,15 @@ TEST_F(AnEarlierRun, IsWholeAgainWhereTheStartOfTheNextOneFails) {
   }
 }
 
+// The next run would write through it.
+TEST_F(AnEarlierRun, IsSetAsideWithALinkThatLeadsNowhere) {
+  std::filesystem::remove(records_path(folder_, 1));
+  std::filesystem::create_symlink(path("nowhere"), records_path(folder_, 1));
+  const SetAside aside(folder_, 0, 1, std::nullopt);
+  EXPECT_FALSE(std::filesystem::is_symlink(records_path(folder_, 1)));
+  EXPECT_FALSE(std::filesystem::exists(path("nowhere")));
+}
+
 TEST_F(AnEarlierRun, IsWholeAgainAfterAStartThatWasKilled) {
   const std::string copy = path("copy");
   {

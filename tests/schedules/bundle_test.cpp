@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -245,6 +246,30 @@ TEST(Bundle, OneChangedNumberIsRefusedOrHarmless) {
   }
   EXPECT_GT(tried, 1500);
   EXPECT_GT(refused, tried / 2);
+}
+
+// Of this process, at any time so far.
+long peak_megabytes() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  return used.ru_maxrss / 1024;
+}
+
+// Each item of a list is hundreds of bytes in memory, and a lowered layer of many ranks is thousands.
+TEST(Bundle, AShortFileIsNoReasonToAskForMuchMemory) {
+  constexpr long much = 200;
+  const long before = peak_megabytes();
+  std::string counts = written(small_bundle());
+  counts.resize(counts.rfind("larger 0"));
+  counts += "larger 1400000\n" + std::string(3'000'000, ' ') + "\nend\n";
+  EXPECT_NE(failure(with_checksum(counts)), "");
+  EXPECT_LT(peak_megabytes() - before, much);
+  Bundle layers = small_bundle();
+  Model model = layers.graph.step.model;
+  model.runs[1].count = 9998;
+  layers.graph.step.model = model;
+  EXPECT_THAT(failure(written(layers)), testing::HasSubstr("tasks are missing"));
+  EXPECT_LT(peak_megabytes() - before, much);
 }
 
 TEST(Bundle, AFileCutShortIsRefused) {
