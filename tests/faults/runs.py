@@ -23,7 +23,7 @@ sys.path.insert(0, str(SOURCE / "tests" / "hosts"))
 import hosts  # noqa: E402
 
 SCENARIO = SOURCE / "scenarios/examples/tiny-llama-cpu.yaml"
-STEPS, EVERY, HEARTBEAT_S = 60, 3, 3
+STEPS, EVERY, HEARTBEAT_S = 300, 3, 3
 LINK_BITS_PER_S = 100e6  # between hosts
 AGENTS_PATIENCE_S = 8    # torchrun's is 30 s
 

@@ -112,7 +112,7 @@ class SeveralHosts(TrainingOnHosts):
         for rank, end in enumerate(ends):
             self.assertIsNotNone(end, f"rank {rank} has not ended: {errors}")
             self.assertEqual(end[0], 1, errors)
-        self.assertIn("this host reaches MASTER_ADDR first by its own loopback (127.0.1.1)", errors[0])
+        self.assertIn("this host reaches MASTER_ADDR first by its own loopback (127.0.0.1)", errors[0])
         self.assertIn("set GLOO_SOCKET_IFNAME", errors[0])
 
     def test_no_group_forms_without_the_token_of_the_run(self):
