@@ -53,7 +53,7 @@ struct Peer {
 
 constexpr double alert_s = 0.05;  // the pulse's period while something is suspected
 // The store's host waits for the others to read the verdict: at most this long, and less when no further rank has read
-// it lately, because those of a lost node never will. lost_s, two beats and this must stay below 10 s.
+// it lately, because those of a lost node never will. suspicion_s() and this must stay below 10 s.
 constexpr double hearing_s = 2, deaf_s = 1;
 constexpr double writing_s = 2;  // for a line in a file
 // Limits the time that a lost file server holds the writer. `write` owns what it uses, because its thread may stay
@@ -192,7 +192,7 @@ void Heartbeat::fail(int rank, const std::string& cause) {
 void Heartbeat::suspect(int rank, const std::string& cause) {
   const std::lock_guard lock(state_->mutex);
   if (state_->suspicion) return;
-  state_->suspicion = Suspicion{rank, cause, after(state_->options.suspicion_s), false};
+  state_->suspicion = Suspicion{rank, cause, after(state_->options.suspicion_s()), false};
   state_->poke.notify_one();
   state_->wake_watch();
 }

@@ -26,11 +26,14 @@ struct HeartbeatOptions {
   std::string directory;        // for the files of exec/process/failure.h
   bool signals = true;          // take SIGTERM and SIGINT (the rank program does)
   double beat_s = 0.5;
-  double lost_s = 6;        // silence of another host, or of the store
-  double stopped_s = 10;    // silence of a process of this host that is stopped (SIGSTOP)
-  double silent_s = 30;     // silence of one that is not: a machine without time or memory for it
-  double suspicion_s = 6;   // how long an echo waits for the first cause
-  double terminated_s = 3;  // the same after SIGTERM: the sender will use SIGKILL soon
+  double lost_s = 6;      // silence of another host, or of the store
+  double stopped_s = 10;  // silence of a process of this host that is stopped (SIGSTOP)
+  double silent_s = 30;   // silence of one that is not: a machine without time or memory for it
+  double terminated_s =
+      3;  // how long an echo waits for the first cause after SIGTERM: the sender will use SIGKILL soon
+  // The same otherwise: until the silence of a rank that is lost now is noticed. Its last beat may be seen one beat late,
+  // and its silence one more.
+  double suspicion_s() const { return lost_s + 2.5 * beat_s; }
 };
 
 class Heartbeat {

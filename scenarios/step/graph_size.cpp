@@ -120,9 +120,9 @@ GraphSize estimated_size(const Step& step, bool all_ranks, const std::function<s
     if (!micro_batches) return prepared(at);
     return micro_batches->extrapolated([&](auto count) { return prepared(with_micro_batches(at, count)); });
   };
-  const double all = replicas
-                         ? replicas->extrapolated([&](auto count) { return of_micro_batches(with_replicas(step, count)); })
-                         : of_micro_batches(step);
+  const double all =
+      replicas ? replicas->extrapolated([&](auto count) { return of_micro_batches(with_replicas(step, count)); })
+               : of_micro_batches(step);
   return {all, seconds * all / tasks};
 }
 
@@ -131,11 +131,11 @@ double available_memory() { return std::min({free_of_machine(), free_of_limit(),
 void refuse_beyond_memory(const Scenario& scenario, const GraphSize& size, double available) {
   const double bytes = size.tasks * bytes_per_task;
   if (bytes <= available) return;
-  const std::string has = size.seconds > 0 ? fmt::format("have about {} tasks, take about {} to prepare and need about {}",
-                                                         readable_count(size.tasks), readable_seconds(size.seconds),
-                                                         readable_bytes(bytes))
-                                           : fmt::format("have more than {} tasks and need more than {}",
-                                                         readable_count(size.tasks), readable_bytes(bytes));
+  const std::string has =
+      size.seconds > 0 ? fmt::format("have about {} tasks, take about {} to prepare and need about {}",
+                                     readable_count(size.tasks), readable_seconds(size.seconds), readable_bytes(bytes))
+                       : fmt::format("have more than {} tasks and need more than {}", readable_count(size.tasks),
+                                     readable_bytes(bytes));
   throw UsageError(fmt::format(
       "{}: the task graph would {} of memory; {} are free here; lower schedule.global_batch or the number of ranks, or "
       "take a machine with more memory",

@@ -44,7 +44,7 @@ class Heartbeats : public testing::Test {
     options.lost_s = 0.6;
     options.stopped_s = 2;
     options.silent_s = 60;
-    options.suspicion_s = options.terminated_s = 0.4;
+    options.terminated_s = 0.4;
     return options;
   }
   // Ranks [0, count) of `world`, as if each were on a host of its own.
@@ -154,6 +154,23 @@ TEST_F(Heartbeats, ARankThatFallsSilentIsNamedByTheRankBeforeIt) {
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   ranks_[2].heartbeat.reset();  // stops beating silently
   expect_all(2, "no heartbeat for");
+}
+
+// Its last beat is seen late, when the connection has broken, so its silence is noticed after an echo of that time.
+TEST_F(Heartbeats, ARankThatIsLostRightAfterABeatIsNamedAndNotTheRankThatMissesIt) {
+  HeartbeatOptions options = quick();
+  options.beat_s = 0.2;
+  const auto other = map_.connect();
+  ProcessIdentity elsewhere = this_process();
+  elsewhere.boot_id = "boot-1";
+  other->set(process_key(1), to_text(elsewhere));
+  other->set("beat/1", "1");
+  start(1, 2, options);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // between two looks at the count
+  other->set("beat/1", "2");
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  ranks_[0].heartbeat->suspect(0, "a connection broke");
+  expect_all(1, "no heartbeat for");
 }
 
 TEST_F(Heartbeats, ARankThatHasFinishedMayFallSilent) {

@@ -215,11 +215,19 @@ class Start:
             return [process.pid for process in self.processes]
         until = time.monotonic() + limit_s
         while time.monotonic() < until and all(process.poll() is None for process in self.processes):
-            pids = [pid for process in self.processes for pid in children_of(process.pid)]
+            pids = self.ranks_now()
             if len(pids) >= self.training.ranks:
                 return pids[:self.training.ranks]
             time.sleep(0.002)
         raise NotStarted(self.errors() or self.output())
+
+    def ranks_now(self):
+        """The ranks' processes that were started so far; on a host under unshare and a shell (hosts.py)."""
+        below = [pid for process in self.processes for pid in children_of(process.pid)]
+        if not self.network:
+            return below
+        below = [pid for shell in below for pid in children_of(shell)]
+        return [pid for pid in below if text_of(f"/proc/{pid}/comm").strip() == "slipway-rank"]
 
     def output(self):
         return "".join(text_of(path) for path in sorted(self.log.parent.glob(self.log.name + ".*.out")))
@@ -265,7 +273,7 @@ class Start:
 
     def signal_all(self, number):
         if self.network:  # the process that waits for a rank hears no signal
-            for pid in [pid for process in self.processes for pid in children_of(process.pid)]:
+            for pid in self.ranks_now():
                 with contextlib.suppress(ProcessLookupError):  # it has just ended
                     os.kill(pid, number)
             return

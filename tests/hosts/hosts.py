@@ -174,8 +174,9 @@ class Hosts:
         `apart`: with a host name and process ids of its own, as on another machine. Without it, programs on all hosts
         see each other's processes.
         """
+        # The shell stays: the first process of a host hears no signal that it has no handler for.
         own = ["unshare", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
-               'hostname "$0" && exec "$@"', f"host{host}"] if apart else []  # fmt: skip
+               'hostname "$0" && "$@"; exit $?', f"host{host}"] if apart else []  # fmt: skip
         process = subprocess.Popen(["ip", "netns", "exec", self.names[host], *own, *map(str, words)],
                                    start_new_session=True, **options)  # fmt: skip
         self.processes.append(process)

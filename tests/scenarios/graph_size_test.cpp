@@ -89,7 +89,8 @@ TEST(GraphSize, ManyRanksAreRefusedBeforeAnyStepOfAllOfThemIsLaidOut) {
   for (const std::string batch : {"12288", "393216"}) {
     const Printed lower = printed_by("ulimit -v 1000000; " SLIPWAY_PROGRAM " lower " SLIPWAY_SOURCE_DIR
                                      "/scenarios/examples/gpt3-175b-1024xa100.yaml --set cluster.nodes=32768 --set "
-                                     "layout.data=4096 -o /dev/null --set schedule.global_batch=" + batch + " 2>&1");
+                                     "layout.data=4096 -o /dev/null --set schedule.global_batch=" +
+                                     batch + " 2>&1");
     EXPECT_EQ(lower.status, 2) << lower.text;
     EXPECT_THAT(lower.text, AllOf(HasSubstr("the task graph would have"), HasSubstr("lower schedule.global_batch")));
   }
