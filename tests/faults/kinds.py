@@ -151,7 +151,9 @@ def read_only(start, chance):
     folder = start.training.folder / "checkpoints"
     folder.mkdir(exist_ok=True)
     mounted("-t", "tmpfs", "-o", "ro", "none", str(folder))
-    return Injected(f"checkpoints read-only after {moment:.2f} s", must_say="Read-only file system", shows_later=True,
+    # A rank that has just made a checkpoint's folder finds that it is gone: what is mounted is empty.
+    said = "Read-only file system|cannot write .*: No such file or directory"
+    return Injected(f"checkpoints read-only after {moment:.2f} s", must_say=said, shows_later=True,
                     undo=[lambda: unmounted(folder)])
 
 
