@@ -59,34 +59,36 @@ std::string segment_name(const std::vector<Operator>& operators, const std::vect
   const int block = op_at(best).block;
   // Whole: the segment holds all compute operators of the block, and of no other.
   bool whole = segment.first_block == block && segment.last_block == block + 1;
-  for (int i = 0; i < static_cast<int>(operators.size()) && whole; ++i) {
-    const bool inside = i >= segment.first_op && i < segment.last_op;
-    whole = inside || op_at(i).block != block || op_at(i).kind == OpKind::communicate;
-  }
+  const auto is_of_block = [&](int i) {
+    return i >= 0 && i < static_cast<int>(operators.size()) && op_at(i).block == block;
+  };
+  for (int i = segment.first_op - 1; whole && is_of_block(i); --i) whole = op_at(i).kind == OpKind::communicate;
+  for (int i = segment.last_op; whole && is_of_block(i); ++i) whole = op_at(i).kind == OpKind::communicate;
   return block_name(blocks, block) + (whole ? "" : "." + part_of(op_at(best)));
 }
 
-// Wires that some operator at or after `from` reads before one overwrites them.
-Wires live_at(const std::vector<Operator>& operators, int from, bool is_last_stage) {
-  Wires live = 0, dead = 0;
-  for (auto i = static_cast<std::size_t>(from); i < operators.size(); ++i) {
+// Per place between two operators, from before the first to behind the last.
+struct WiresAt {
+  std::vector<Wires> live;     // some later operator reads them before one overwrites them
+  std::vector<Wires> written;  // by an earlier one, or received
+};
+
+WiresAt wires_at(const std::vector<Operator>& operators, bool is_first_stage, bool is_last_stage) {
+  const std::size_t count = operators.size();
+  WiresAt at{std::vector<Wires>(count + 1), std::vector<Wires>(count + 1)};
+  at.live[count] = is_last_stage ? wire_loss : wire_residual;
+  for (std::size_t i = count; i-- > 0;) {
     const Operator& op = operators[i];
     const auto reads = static_cast<Wires>(op.kind == OpKind::communicate ? op.wire : op.reads);
-    live = static_cast<Wires>(live | (reads & ~dead));
-    dead = static_cast<Wires>(dead | op.writes);
+    at.live[i] = static_cast<Wires>(reads | (at.live[i + 1] & ~op.writes));
   }
-  const Wires at_end = is_last_stage ? wire_loss : wire_residual;
-  return static_cast<Wires>(live | (at_end & ~dead) | (from == static_cast<int>(operators.size()) ? at_end : 0));
+  at.written[0] = is_first_stage ? 0 : wire_residual;
+  for (std::size_t i = 0; i < count; ++i) at.written[i + 1] = static_cast<Wires>(at.written[i] | operators[i].writes);
+  return at;
 }
 
-Wires written_before(const std::vector<Operator>& operators, int to, bool is_first_stage) {
-  Wires written = is_first_stage ? 0 : wire_residual;
-  for (int i = 0; i < to; ++i) written = static_cast<Wires>(written | operators[i].writes);
-  return written;
-}
-
-void finish(const std::vector<Operator>& operators, const std::vector<Block>& blocks, bool is_first_stage,
-            bool is_last_stage, bool recompute_blocks, Segment& segment) {
+void finish(const std::vector<Operator>& operators, const std::vector<Block>& blocks, const WiresAt& wires,
+            bool recompute_blocks, Segment& segment) {
   Wires touched = 0;
   segment.first_block = operators[segment.first_op].block;
   segment.last_block = operators[segment.last_op - 1].block + 1;
@@ -96,9 +98,9 @@ void finish(const std::vector<Operator>& operators, const std::vector<Block>& bl
     touched = static_cast<Wires>(touched | op.reads | op.writes);
     if (blocks[op.block].kind != BlockKind::transformer) segment.recomputed = false;
   }
-  segment.in = static_cast<Wires>(touched & live_at(operators, segment.first_op, is_last_stage) &
-                                  written_before(operators, segment.first_op, is_first_stage));
-  segment.out = static_cast<Wires>(touched & live_at(operators, segment.last_op, is_last_stage));
+  segment.in = static_cast<Wires>(touched & wires.live[static_cast<std::size_t>(segment.first_op)] &
+                                  wires.written[static_cast<std::size_t>(segment.first_op)]);
+  segment.out = static_cast<Wires>(touched & wires.live[static_cast<std::size_t>(segment.last_op)]);
   segment.name = segment_name(operators, blocks, segment);
 }
 
@@ -131,6 +133,7 @@ StageSegments segments_of_stage(const std::vector<Operator>& operators, const st
                                 bool recompute_blocks, bool is_first_stage, bool is_last_stage) {
   StageSegments stage;
   const int count = static_cast<int>(operators.size());
+  const WiresAt wires = wires_at(operators, is_first_stage, is_last_stage);
   int first = 0;
   for (int i = 0; i <= count; ++i) {
     const bool at_end = i == count;
@@ -145,7 +148,7 @@ StageSegments segments_of_stage(const std::vector<Operator>& operators, const st
       while (i + segment.communicates < count && operators[i + segment.communicates].kind == OpKind::communicate)
         ++segment.communicates;
       segment.gather = gather_before(operators, first);
-      finish(operators, blocks, is_first_stage, is_last_stage, recompute_blocks, segment);
+      finish(operators, blocks, wires, recompute_blocks, segment);
       stage.segments.push_back(segment);
     }
     first = is_communication ? i + 1 : i;
