@@ -21,26 +21,21 @@ bool write_all(int file, std::string_view bytes) {
   return true;
 }
 
-namespace {
-
-// A file without a name, in the folder of `path`: nothing of it is left where the process is killed. Negative where the
-// file system has none (NFS).
-int open_nameless(const std::string& path) {
+int nameless_beside(const std::string& path) {
   const std::string folder = path.substr(0, path.rfind('/') + 1);
-  return ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  return ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
 }
 
-bool give_name(int file, const std::string& path) {
-  const std::string open_file = "/proc/self/fd/" + std::to_string(file);
-  return ::linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0;
-}
+std::string name_of_open(int file) { return "/proc/self/fd/" + std::to_string(file); }
 
-}  // namespace
+bool give_name(int file, const std::string& name) {
+  return ::linkat(AT_FDCWD, name_of_open(file).c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+}
 
 void write_whole_file(const std::string& path, std::string_view text) {
   std::random_device random;  // the kernel's
   const std::string temporary = path + "." + std::to_string(random()) + std::to_string(random());
-  int file = open_nameless(path);
+  int file = nameless_beside(path);
   const bool nameless = file >= 0;
   if (!nameless) file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   bool written = file >= 0 && write_all(file, text) && (!nameless || give_name(file, temporary));

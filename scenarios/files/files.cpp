@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "exec/run/whole_file.h"
+
 namespace slipway::scenarios {
 
 namespace {
@@ -79,20 +81,11 @@ mode_t rights_of(const std::string& target) {
   return 0666 & ~mask;
 }
 
-// A file in the folder of `target` that has no name yet, so that nothing is left of it however the process ends; −1 where
-// the file system has no such files (NFS).
-int nameless_beside(const std::string& target) {
-  const fs::path folder = fs::path(target).parent_path();
-  return ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-}
-
 // A new empty file beside `target`. Nobody can guess its name, so nobody can put a link there before.
 int named_beside(const std::string& target, std::string& name) {
   name = target + ".writing-XXXXXX";
   return ::mkstemp(name.data());
 }
-
-std::string name_of_open(int file) { return "/proc/self/fd/" + std::to_string(file); }
 
 // Gives a nameless file a name beside `target`.
 std::string named(int file, const std::string& target) {
@@ -101,7 +94,7 @@ std::string named(int file, const std::string& target) {
   if (taken < 0) return "";
   ::close(taken);
   ::unlink(name.c_str());
-  return ::linkat(AT_FDCWD, name_of_open(file).c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0 ? name : "";
+  return exec::give_name(file, name) ? name : "";
 }
 
 }  // namespace
@@ -111,13 +104,13 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   const bool direct = is_written_directly(path_);
   target_ = direct ? path_ : target_of(path_);
   if (!direct) {
-    file_ = nameless_beside(target_);
+    file_ = exec::nameless_beside(target_);
     if (file_ < 0) file_ = named_beside(target_, temporary_);
     if (file_ < 0) fail(path_, std::strerror(errno), other_file);
   }
   errno = 0;
   if (direct || ::fchmod(file_, rights_of(target_)) == 0)
-    stream_.open(direct ? path_ : name_of_open(file_), std::ios::binary | std::ios::trunc);
+    stream_.open(direct ? path_ : exec::name_of_open(file_), std::ios::binary | std::ios::trunc);
   if (!stream_.is_open()) {
     const std::string reason = std::strerror(errno);
     remove_temporary();
