@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "schedules/check/findings.h"
+#include "schedules/time/host_issue.h"
 
 namespace slipway::sim {
 namespace {

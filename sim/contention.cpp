@@ -7,6 +7,9 @@
 #include <unordered_map>
 #include <utility>
 
+#include "schedules/time/link_path.h"
+#include "schedules/time/message_price.h"
+
 namespace slipway::sim {
 namespace {
 

@@ -17,6 +17,7 @@
 #include "models/machine/collectives.h"
 #include "models/machine/topology.h"
 #include "schedules/time/durations.h"
+#include "schedules/time/link_path.h"
 #include "sim/fidelity.h"
 #include "sim/patterns.h"
 
@@ -40,7 +41,7 @@ bool has_shared_links(const Cluster& cluster);
 // How a step's tasks use links: input and state.
 struct LinkUse {
   const TaskGraph& graph;
-  const Cluster& cluster;
+  const PricedCluster& cluster;
   bool shares_links = has_shared_links(cluster);
   TaskForms forms{};
   std::vector<LinkPath> paths{};                                 // per communicator

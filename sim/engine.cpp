@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "schedules/time/host_issue.h"
 #include "sim/compute.h"
 #include "sim/flows.h"
 

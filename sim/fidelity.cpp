@@ -10,9 +10,12 @@
 #include <tuple>
 
 #include "models/machine/collectives.h"
+#include "models/machine/priced_cluster.h"
 #include "models/machine/topology.h"
 #include "schedules/lower/representatives.h"
 #include "schedules/time/durations.h"
+#include "schedules/time/link_path.h"
+#include "schedules/time/message_price.h"
 #include "schedules/time/overlap.h"
 #include "sim/contention.h"
 #include "sim/patterns.h"
@@ -139,7 +142,7 @@ bool becomes_flows(const LinkUse& use, TaskId task, CollectiveFidelity fidelity)
   return set.contended && is_traffic(set, busyness_of(use, task));
 }
 
-void check(const TaskGraph& graph, const Cluster& cluster, const Durations& durations) {
+void check(const TaskGraph& graph, const PricedCluster& cluster, const Durations& durations) {
   const int ranks = rank_count(graph.step.layout), capacity = rank_capacity(cluster);
   if (capacity < ranks)
     throw std::invalid_argument(
@@ -156,7 +159,7 @@ void check(const TaskGraph& graph, const Cluster& cluster, const Durations& dura
 
 }  // namespace
 
-TaskForms task_forms(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
+TaskForms task_forms(const TaskGraph& graph, const PricedCluster& cluster, const Durations& durations,
                      CollectiveFidelity fidelity) {
   const TimedStep alone[] = {{graph, cluster, durations}};
   return std::move(task_forms(alone, fidelity).front());

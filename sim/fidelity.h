@@ -27,6 +27,9 @@
 #include <span>
 #include <vector>
 
+#include "models/machine/priced_cluster.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/host_issue.h"
 #include "sim/simulate.h"
 
 namespace slipway::sim {
@@ -57,12 +60,12 @@ struct TaskForms {
 // One of several steps that share a cluster's links. `cluster` has its ranks' places and the costs of messages.
 struct TimedStep {
   const TaskGraph& graph;
-  const Cluster& cluster;
+  const PricedCluster& cluster;
   const Durations& durations;
 };
 
 // Throws std::invalid_argument for too few GPUs, no fabric between two members, or an impossible duration.
-TaskForms task_forms(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
+TaskForms task_forms(const TaskGraph& graph, const PricedCluster& cluster, const Durations& durations,
                      CollectiveFidelity fidelity);
 // The forms of each of several steps. All of them together contend for a link.
 std::vector<TaskForms> task_forms(std::span<const TimedStep> steps, CollectiveFidelity fidelity);

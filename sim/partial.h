@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "schedules/time/order.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::sim {
 

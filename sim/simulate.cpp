@@ -10,6 +10,7 @@
 
 #include "schedules/graph/parallel.h"
 #include "schedules/time/durations.h"
+#include "schedules/time/host_issue.h"
 #include "sim/calendar.h"
 #include "sim/engine.h"
 #include "sim/isolate.h"
@@ -47,7 +48,7 @@ class Run {
         outcome_(*new (memory_.data()) Outcome),
         times_(reinterpret_cast<double*>(memory_.data() + sizeof(Outcome))) {}
 
-  void simulate(const Cluster& cluster, const TaskForms& forms, const UnitGraph& units,
+  void simulate(const PricedCluster& cluster, const TaskForms& forms, const UnitGraph& units,
                 const SimulationOptions& options) {
     const SimulationOutput output{start(),         end(),           &outcome_.done,  &outcome_.now,
                                   &outcome_.flows, &outcome_.units, &outcome_.wall_s};
@@ -92,18 +93,18 @@ class Run {
 
 }  // namespace
 
-Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const SimulationOptions& options) {
+Simulation simulate(const TaskGraph& graph, const PricedCluster& cluster, const SimulationOptions& options) {
   Durations durations = durations_of(graph, cluster);
   durations.host = host_issue_of(graph, cluster);
   return simulate(graph, cluster, durations, options);
 }
 
-Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
+Simulation simulate(const TaskGraph& graph, const PricedCluster& cluster, const Durations& durations,
                     const SimulationOptions& options) {
   return std::move(simulate_each(graph, cluster, durations, options, {options.steps}).front());
 }
 
-Simulation simulate(const TaskGraph& graph, const Cluster& cluster, TaskForms forms, const SimulationOptions& options) {
+Simulation simulate(const TaskGraph& graph, const PricedCluster& cluster, TaskForms forms, const SimulationOptions& options) {
   Run run(graph, options.steps);
   {
     const Chains chains = chains_of(graph, cluster, forms, options.chains);
@@ -113,7 +114,7 @@ Simulation simulate(const TaskGraph& graph, const Cluster& cluster, TaskForms fo
   return run.take();
 }
 
-std::vector<Simulation> simulate_each(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
+std::vector<Simulation> simulate_each(const TaskGraph& graph, const PricedCluster& cluster, const Durations& durations,
                                       const SimulationOptions& options, const std::vector<int>& steps) {
   std::deque<Run> runs;  // refuse first what could not be simulated
   for (const int count : steps) runs.emplace_back(graph, count);

@@ -8,7 +8,7 @@
 //
 // Every lane runs its tasks in the stored global order, one at a time. A task starts when its predecessors are done
 // (also those of the previous step), it is at the head of the lanes of all its members, and their hosts have issued it
-// (schedules/lower/lowering.h). Copies of the step run back to back without a barrier between them.
+// (schedules/time/host_issue.h). Copies of the step run back to back without a barrier between them.
 //
 // Against closed forms it is exact: a transfer takes latency + bytes/bandwidth, two transfers through one port take
 // twice as long, opposite directions do not disturb each other (tests/sim/network_test.cpp). Without contention the
@@ -23,8 +23,9 @@
 #include <functional>
 #include <vector>
 
-#include "models/machine/machine.h"
-#include "schedules/time/order.h"
+#include "models/machine/priced_cluster.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/replay.h"
 #include "sim/partial.h"
 
 namespace slipway::sim {
@@ -55,21 +56,21 @@ struct Simulation {
 // Throws std::invalid_argument (cluster too small, no fabric) before it simulates. On a simulated deadlock it throws
 // std::runtime_error with the stuck head of every lane and their place in the grid. When interrupted it throws
 // SimulationInterrupted (partial.h).
-Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const SimulationOptions& options);
+Simulation simulate(const TaskGraph& graph, const PricedCluster& cluster, const SimulationOptions& options);
 
 // The same with given seconds per task instead of durations_of(graph, cluster). They are used for every compute task
 // and for every communication that is not a flow.
-Simulation simulate(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
+Simulation simulate(const TaskGraph& graph, const PricedCluster& cluster, const Durations& durations,
                     const SimulationOptions& options);
 
 // The same for each of several numbers of steps: the forms of tasks are made once and, where cores allow, steps are
 // simulated at the same time.
 // options.steps is not read; `progress` reports the first.
-std::vector<Simulation> simulate_each(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
+std::vector<Simulation> simulate_each(const TaskGraph& graph, const PricedCluster& cluster, const Durations& durations,
                                       const SimulationOptions& options, const std::vector<int>& steps);
 
 // The same for tasks whose forms (sim/fidelity.h) are known; options.collectives is not read.
 struct TaskForms;
-Simulation simulate(const TaskGraph& graph, const Cluster& cluster, TaskForms forms, const SimulationOptions& options);
+Simulation simulate(const TaskGraph& graph, const PricedCluster& cluster, TaskForms forms, const SimulationOptions& options);
 
 }  // namespace slipway::sim

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "schedules/lower/graph_builder.h"
+#include "schedules/time/host_issue.h"
 #include "sim/fidelity.h"
 
 namespace slipway::sim {
@@ -100,7 +101,7 @@ void add_host_issue(HostIssue& host, const Job& job) {
   host.synchronisations = std::max(host.synchronisations, job.steps);
 }
 
-Merged merged_of(const Cluster& hardware, std::span<const Job> jobs, CollectiveFidelity fidelity) {
+Merged merged_of(const PricedCluster& hardware, std::span<const Job> jobs, CollectiveFidelity fidelity) {
   std::vector<TimedStep> steps;
   for (const Job& job : jobs) steps.push_back({job.graph, job.cluster, job.durations});
   const std::vector<TaskForms> all_forms = task_forms(steps, fidelity);
@@ -125,7 +126,7 @@ Merged merged_of(const Cluster& hardware, std::span<const Job> jobs, CollectiveF
 
 }  // namespace
 
-std::vector<Timeline> simulate_together(const Cluster& hardware, std::span<const Job> jobs,
+std::vector<Timeline> simulate_together(const PricedCluster& hardware, std::span<const Job> jobs,
                                         const SimulationOptions& options) {
   if (!hardware.gpu_of_rank.empty()) throw std::invalid_argument("the jobs' common hardware has places of its own");
   Merged merged = merged_of(hardware, jobs, options.collectives);

@@ -10,20 +10,23 @@
 
 #include <span>
 
+#include "models/machine/priced_cluster.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/replay.h"
 #include "sim/simulate.h"
 
 namespace slipway::sim {
 
 struct Job {
   const TaskGraph& graph;      // of all ranks, one step (no window), with an order
-  const Cluster& cluster;      // the common hardware; gpu_of_rank has the places of this job's ranks
+  const PricedCluster& cluster;      // the common hardware; gpu_of_rank has the places of this job's ranks
   const Durations& durations;  // of its tasks
   int steps = 3;
 };
 
 // Returns one timeline per job, equal to simulate's for its steps. options.steps is not read. `hardware`: its ranks are
 // its GPUs, so it has no gpu_of_rank. Throws as simulate does, and std::invalid_argument for a GPU with two ranks.
-std::vector<Timeline> simulate_together(const Cluster& hardware, std::span<const Job> jobs,
+std::vector<Timeline> simulate_together(const PricedCluster& hardware, std::span<const Job> jobs,
                                         const SimulationOptions& options);
 
 }  // namespace slipway::sim

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "models/fit/fitted_runs.h"
 #include "models/machine/step_constants.h"
 
 namespace slipway::models {
@@ -40,6 +41,7 @@ struct PooledConstants {
   double row_spread = 0.085;       // of ln(measured / predicted) of a run, beyond what the constants leave open: of a
                                    // fit, the root mean square over its tables
   double freedom = 5;              // degrees of freedom of Student's t: how sure row_spread is; at least 1
+  std::vector<FittedRuns> seen;    // what the runs were like that it was fitted to, the user's own among them
   std::string runs;                // the user's own runs among those fitted to, as a table (scenarios/tables); or empty
 };
 

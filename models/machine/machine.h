@@ -68,7 +68,7 @@ struct Machine {
   double reduce_bandwidth = 0;              // bytes/s at which a rank adds incoming data (0: free)
   Generation generation = Generation::other;
   MachineKernels kernels;   // empty: CPU ranks, and machines of one's own
-  bool trained = false;     // priced by kernels, constants and trainer (trained_cluster.h); else by the shares above
+  bool trained = false;     // priced by kernels, constants and trainer (priced_cluster.h); else by the shares above
   StepConstants constants;  // of this machine and the scenario's trainer
   TrainerFacts trainer;
   Provenance provenance;

@@ -14,17 +14,22 @@
 //                ├─► keys()         answer_keys.h: "step_error", "kinds", "kinds[].kind", ...
 //                └─► table(items)   headings and a row per item, of the keys that have a column
 //
+// What does not depend on the answer's type is compiled once (description.cpp), and JSON is only named here: both are most
+// of what a file with a description costs to compile.
+//
 // So a key that is printed is documented, and one that is documented is printed. Numbers round-trip exactly; those that
 // JSON cannot hold (NaN, infinity) become null. Guarded by tests/scenarios/answers_test.cpp and the tests of each
 // command.
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 #include <functional>
-#include <limits>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <ranges>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -38,6 +43,78 @@ inline constexpr bool is_optional = false;
 template <typename Value>
 inline constexpr bool is_optional<std::optional<Value>> = true;
 
+// A value as JSON. NaN and infinity become null when it is printed.
+void put_json(nlohmann::json& into, bool value);
+void put_json(nlohmann::json& into, double value);
+void put_json(nlohmann::json& into, std::int64_t value);
+void put_json(nlohmann::json& into, std::uint64_t value);
+void put_json(nlohmann::json& into, std::string_view value);
+void put_json(nlohmann::json& into, const nlohmann::json& value);
+void put_null(nlohmann::json& into);
+void begin_list(nlohmann::json& into);
+void begin_map(nlohmann::json& into);
+nlohmann::json& next_item(nlohmann::json& list);
+nlohmann::json& item_named(nlohmann::json& map, const std::string& name);
+
+// The same of any number, text, range of values or map of names to values.
+template <typename Value>
+void put(nlohmann::json& into, const Value& value) {
+  if constexpr (std::is_same_v<Value, nlohmann::json> || std::is_same_v<Value, bool>) {
+    put_json(into, value);
+  } else if constexpr (std::is_floating_point_v<Value>) {
+    put_json(into, static_cast<double>(value));
+  } else if constexpr (std::is_integral_v<Value> && std::is_signed_v<Value>) {
+    put_json(into, static_cast<std::int64_t>(value));
+  } else if constexpr (std::is_integral_v<Value>) {
+    put_json(into, static_cast<std::uint64_t>(value));
+  } else if constexpr (std::is_convertible_v<const Value&, std::string_view>) {
+    put_json(into, std::string_view(value));
+  } else if constexpr (requires { typename Value::mapped_type; }) {
+    begin_map(into);
+    for (const auto& [name, item] : value) put(item_named(into, name), item);
+  } else {
+    static_assert(std::ranges::range<const Value>, "JSON holds numbers, texts, lists and maps of them");
+    begin_list(into);
+    for (const auto& item : value) put(next_item(into), item);
+  }
+}
+
+// A description without the type of its answer, which is passed as a pointer.
+class UntypedDescription {
+ public:
+  // A column of tables: without `cell`, none.
+  struct Column {
+    std::string heading;
+    std::function<std::string(const void* answer, const nlohmann::json& value)> cell;
+    bool is_always_shown = true;
+  };
+  struct Field {
+    AnswerKey key;
+    std::vector<AnswerKey> nested;
+    std::function<bool(const void* answer, nlohmann::json& value)> value;  // false: absent
+    Column column;
+  };
+
+  std::string text(const void* answer) const;
+  void put_object(const void* answer, nlohmann::json& into) const;
+  std::vector<AnswerKey> keys(const std::string& prefix) const;
+  std::vector<std::string> headings() const;
+  std::vector<std::string> cells(const void* answer) const;
+  std::vector<std::vector<std::string>> table(const std::vector<const void*>& answers) const;
+
+  const std::vector<Field>& fields() const { return fields_; }
+  void push(Field field) { fields_.push_back(std::move(field)); }
+  Field& last() { return fields_.back(); }
+  // Of the field declared last.
+  void set_number_column(std::string heading, std::function<std::string(double)> format);
+  void set_text_column(std::string heading);
+  void set_null_where_absent();
+
+ private:
+  std::vector<bool> kept_columns(const std::vector<std::vector<std::string>>& rows) const;
+  std::vector<Field> fields_;
+};
+
 // In every function `get` is a member, a member function or a lambda of the answer. Where it returns an empty
 // std::optional, the key is absent.
 template <typename Answer>
@@ -46,60 +123,58 @@ class Description {
   template <typename Get>
   Description& key(std::string name, std::string unit, std::string meaning, Get get) {
     return add({std::move(name), std::move(unit), std::move(meaning)}, get, {},
-               [](const auto& value) { return nlohmann::json(value); });
+               [](const auto& value, nlohmann::json& into) { put(into, value); });
   }
 
   // `get` returns an object that `keys` describes.
   template <typename Get, typename Part>
   Description& object(const std::string& name, std::string meaning, Get get, const Description<Part>& keys) {
     return add({name, "object", std::move(meaning)}, get, keys.keys(name + "."),
-               [keys](const Part& part) { return keys.json(part); });
+               [keys = keys.untyped()](const Part& part, nlohmann::json& into) { keys.put_object(&part, into); });
   }
 
   // `get` returns a range of such objects.
   template <typename Get, typename Part>
   Description& list(const std::string& name, std::string meaning, Get get, const Description<Part>& keys) {
-    return add({name, "list", std::move(meaning)}, get, keys.keys(name + "[]."), [keys](const auto& parts) {
-      nlohmann::json list = nlohmann::json::array();
-      for (const Part& part : parts) list.push_back(keys.json(part));
-      return list;
-    });
+    return add({name, "list", std::move(meaning)}, get, keys.keys(name + "[]."),
+               [keys = keys.untyped()](const auto& parts, nlohmann::json& into) {
+                 begin_list(into);
+                 for (const Part& part : parts) keys.put_object(&part, next_item(into));
+               });
   }
 
   // `get` returns a range of pairs: a name, which is the key, and such an object.
   template <typename Get, typename Part>
   Description& map(const std::string& name, std::string meaning, Get get, const Description<Part>& keys) {
-    return add({name, "map", std::move(meaning)}, get, keys.keys(name + ".*."), [keys](const auto& parts) {
-      nlohmann::json map = nlohmann::json::object();
-      for (const auto& [part_name, part] : parts) map[part_name] = keys.json(part);
-      return map;
-    });
+    return add({name, "map", std::move(meaning)}, get, keys.keys(name + ".*."),
+               [keys = keys.untyped()](const auto& parts, nlohmann::json& into) {
+                 begin_map(into);
+                 for (const auto& [part_name, part] : parts) keys.put_object(&part, item_named(into, part_name));
+               });
   }
 
   // All keys of a part of the answer, beside those of the answer itself.
   template <typename Get, typename Part>
   Description& include(const Description<Part>& part, Get get) {
     using Got = std::remove_cvref_t<std::invoke_result_t<const Get&, const Answer&>>;
-    for (const typename Description<Part>::Field& field : part.fields()) {
-      fields_.push_back({field.key,
-                         field.nested,
-                         [get, value = field.value](const Answer& answer, nlohmann::json& into) {
-                           const auto& got = std::invoke(get, answer);
-                           if constexpr (is_optional<Got>)
-                             return got && value(*got, into);
-                           else
-                             return value(got, into);
-                         },
-                         {field.column.heading, {}, field.column.is_always_shown}});
-      Field& last = fields_.back();
-      last.key.optional |= is_optional<Got>;
+    for (const Field& field : part.untyped().fields()) {
+      Field& added = push({field.key, field.nested,
+                           [get, value = field.value](const void* answer, nlohmann::json& into) {
+                             const auto& got = std::invoke(get, *static_cast<const Answer*>(answer));
+                             if constexpr (is_optional<Got>)
+                               return got && value(&*got, into);
+                             else
+                               return value(&got, into);
+                           },
+                           {field.column.heading, {}, field.column.is_always_shown}});
+      added.key.optional |= is_optional<Got>;
       if (!field.column.cell) continue;
-      last.column.cell = [get, cell = field.column.cell](const Answer& answer, const nlohmann::json& value) {
-        const auto& got = std::invoke(get, answer);
+      added.column.cell = [get, cell = field.column.cell](const void* answer, const nlohmann::json& value) {
+        const auto& got = std::invoke(get, *static_cast<const Answer*>(answer));
         if constexpr (is_optional<Got>)
-          return got ? cell(*got, value) : std::string();
+          return got ? cell(&*got, value) : std::string();
         else
-          return cell(got, value);
+          return cell(&got, value);
       };
     }
     return *this;
@@ -108,16 +183,17 @@ class Description {
   // `get` returns a range of parts: a list for each key of a part.
   template <typename Get, typename Part>
   Description& lists(Get get, const Description<Part>& part) {
-    for (const typename Description<Part>::Field& field : part.fields()) {
+    for (const Field& field : part.untyped().fields()) {
       if (field.key.name.empty()) continue;  // only_column
-      fields_.push_back({field.key,
-                         {},
-                         [get, value = field.value](const Answer& answer, nlohmann::json& into) {
-                           into = nlohmann::json::array();
-                           for (const Part& each : std::invoke(get, answer)) value(each, into.emplace_back());
-                           return true;
-                         },
-                         {}});
+      push({field.key,
+            {},
+            [get, value = field.value](const void* answer, nlohmann::json& into) {
+              begin_list(into);
+              for (const Part& each : std::invoke(get, *static_cast<const Answer*>(answer)))
+                value(&each, next_item(into));
+              return true;
+            },
+            {}});
     }
     return *this;
   }
@@ -126,173 +202,101 @@ class Description {
 
   // Absent unless `present`.
   Description& when(std::function<bool(const Answer&)> present) {
-    Field& last = fields_.back();
+    Field& last = untyped_.last();
     last.key.optional = true;
-    last.value = [present = std::move(present), value = std::move(last.value)](
-                     const Answer& answer, nlohmann::json& into) { return present(answer) && value(answer, into); };
+    last.value = [present = std::move(present), value = std::move(last.value)](const void* answer,
+                                                                              nlohmann::json& into) {
+      return present(*static_cast<const Answer*>(answer)) && value(answer, into);
+    };
     return *this;
   }
 
   // Where it would be absent, it is null.
   Description& else_null() {
-    Field& last = fields_.back();
-    last.key.optional = false;
-    last.value = [value = std::move(last.value)](const Answer& answer, nlohmann::json& into) {
-      if (!value(answer, into)) into = nullptr;
-      return true;
-    };
+    untyped_.set_null_where_absent();
     return *this;
   }
 
   // keys() leaves out the nested ones: the meaning names the key or the command that lists the same.
   Description& listed_elsewhere() {
-    fields_.back().nested.clear();
+    untyped_.last().nested.clear();
     return *this;
   }
 
   // It is a column of tables. For `format`, true is 1 and false 0; a text, and what is absent, is NaN.
   Description& column(std::string heading, std::function<std::string(double)> format) {
-    fields_.back().column = {
-        std::move(heading), [format = std::move(format)](const Answer&, const nlohmann::json& value) {
-          if (value.is_boolean()) return format(value.get<bool>() ? 1 : 0);
-          return format(value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN());
-        }};
+    untyped_.set_number_column(std::move(heading), std::move(format));
     return *this;
   }
   // The same of a text, or of a number as it is.
   Description& column(std::string heading) {
-    fields_.back().column = {std::move(heading), [](const Answer&, const nlohmann::json& value) {
-                               return value.is_string() ? value.get<std::string>() : value.dump();
-                             }};
+    untyped_.set_text_column(std::move(heading));
     return *this;
   }
   // A column without a key of its own, behind the one declared last.
   Description& only_column(std::string heading, std::function<std::string(const Answer&)> cell) {
-    fields_.push_back({{}, {}, [](const Answer&, nlohmann::json&) { return false; }, {}});
+    push({{}, {}, [](const void*, nlohmann::json&) { return false; }, {}});
     return wide_column(std::move(heading), std::move(cell));
   }
   // A column that shows more than its key: `cell` of the whole item.
   Description& wide_column(std::string heading, std::function<std::string(const Answer&)> cell) {
-    fields_.back().column = {std::move(heading), [cell = std::move(cell)](const Answer& answer, const nlohmann::json&) {
-                               return cell(answer);
-                             }};
+    untyped_.last().column = {std::move(heading), [cell = std::move(cell)](const void* answer, const nlohmann::json&) {
+                                return cell(*static_cast<const Answer*>(answer));
+                              }};
     return *this;
   }
 
   // A table leaves its column out where each cell is "-" or empty.
   Description& if_any() {
-    fields_.back().column.is_always_shown = false;
+    untyped_.last().column.is_always_shown = false;
     return *this;
   }
 
   // One object, indented, ending in a new line.
-  std::string text(const Answer& answer) const {
-    nlohmann::ordered_json ordered = nlohmann::ordered_json::object();
-    for (const Field& field : fields_)
-      if (nlohmann::json value; field.value(answer, value)) ordered[field.key.name] = std::move(value);
-    return ordered.dump(2) + '\n';
-  }
+  std::string text(const Answer& answer) const { return untyped_.text(&answer); }
 
-  // The object of an answer inside another.
-  nlohmann::json json(const Answer& answer) const {
-    nlohmann::json sorted = nlohmann::json::object();
-    for (const Field& field : fields_)
-      if (nlohmann::json value; field.value(answer, value)) sorted[field.key.name] = std::move(value);
-    return sorted;
-  }
-
-  std::vector<AnswerKey> keys(const std::string& prefix = "") const {
-    std::vector<AnswerKey> all;
-    const auto push = [&](AnswerKey key) {
-      key.name.insert(0, prefix);
-      all.push_back(std::move(key));
-    };
-    for (const Field& field : fields_) {
-      if (field.key.name.empty()) continue;  // only_column
-      push(field.key);
-      for (const AnswerKey& nested : field.nested) push(nested);
-    }
-    return all;
-  }
+  std::vector<AnswerKey> keys(const std::string& prefix = "") const { return untyped_.keys(prefix); }
 
   // For aligned_table (readable.h).
   template <typename Items>
   std::vector<std::vector<std::string>> table(const Items& items) const {
-    std::vector<std::vector<std::string>> rows{headings()};
-    for (const Answer& item : items) rows.push_back(cells(item));
-    const std::vector<bool> kept = kept_columns(rows);
-    for (std::vector<std::string>& row : rows) {
-      std::vector<std::string> shown;
-      for (std::size_t i = 0; i < row.size(); ++i)
-        if (kept[i]) shown.push_back(std::move(row[i]));
-      row = std::move(shown);
-    }
-    return rows;
+    std::vector<const void*> answers;
+    for (const Answer& item : items) answers.push_back(&item);
+    return untyped_.table(answers);
   }
-  std::vector<std::string> headings() const {
-    std::vector<std::string> all;
-    for (const Field& field : fields_)
-      if (field.column.cell) all.push_back(field.column.heading);
-    return all;
-  }
-  std::vector<std::string> cells(const Answer& item) const {
-    std::vector<std::string> all;
-    for (const Field& field : fields_) {
-      if (!field.column.cell) continue;
-      nlohmann::json value;
-      field.value(item, value);
-      all.push_back(field.column.cell(item, value));
-    }
-    return all;
-  }
+  std::vector<std::string> headings() const { return untyped_.headings(); }
+  std::vector<std::string> cells(const Answer& item) const { return untyped_.cells(&item); }
 
-  // A column of tables: without `cell`, none.
-  struct Column {
-    std::string heading;
-    std::function<std::string(const Answer&, const nlohmann::json& value)> cell;
-    bool is_always_shown = true;
-  };
-  struct Field {
-    AnswerKey key;
-    std::vector<AnswerKey> nested;
-    std::function<bool(const Answer&, nlohmann::json& value)> value;  // false: absent
-    Column column;
-  };
-  const std::vector<Field>& fields() const { return fields_; }
+  const UntypedDescription& untyped() const { return untyped_; }
 
  private:
-  // `rows`: with the headings first.
-  std::vector<bool> kept_columns(const std::vector<std::vector<std::string>>& rows) const {
-    std::vector<bool> kept;
-    for (const Field& field : fields_)
-      if (field.column.cell) kept.push_back(field.column.is_always_shown);
-    for (std::size_t row = 1; row < rows.size(); ++row)
-      for (std::size_t i = 0; i < kept.size(); ++i)
-        if (!rows[row][i].empty() && rows[row][i] != "-") kept[i] = true;
-    return kept;
+  using Field = UntypedDescription::Field;
+
+  Field& push(Field field) {
+    untyped_.push(std::move(field));
+    return untyped_.last();
   }
 
   template <typename Get, typename ToJson>
   Description& add(AnswerKey key, Get get, std::vector<AnswerKey> nested, ToJson to_json) {
     using Got = std::remove_cvref_t<std::invoke_result_t<const Get&, const Answer&>>;
     key.optional = is_optional<Got>;
-    fields_.push_back({std::move(key),
-                       std::move(nested),
-                       [get, to_json](const Answer& answer, nlohmann::json& into) {
-                         const auto& got = std::invoke(get, answer);
-                         if constexpr (is_optional<Got>) {
-                           if (!got) return false;
-                           into = to_json(*got);
-                         } else {
-                           into = to_json(got);
-                         }
-                         return true;
-                       },
-                       {}});
+    push({std::move(key), std::move(nested),
+          [get, to_json](const void* answer, nlohmann::json& into) {
+            const auto& got = std::invoke(get, *static_cast<const Answer*>(answer));
+            if constexpr (is_optional<Got>) {
+              if (!got) return false;
+              to_json(*got, into);
+            } else {
+              to_json(got, into);
+            }
+            return true;
+          },
+          {}});
     return *this;
   }
 
-  std::vector<Field> fields_;
+  UntypedDescription untyped_;
 };
 
 // What a key may be got by.

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "models/trace/trace.h"
-#include "schedules/time/order.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::scenarios {
 

@@ -6,21 +6,19 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <sstream>
 
 #include "scenarios/answers/description.h"
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/language/load_trainer.h"
-#include "scenarios/tables/formats.h"
-#include "scenarios/tables/memory_refit.h"
 
 namespace slipway::scenarios {
 
 namespace {
 
-// Published rows and scenarios hold the same Step, so one function reads both.
+// Fitted runs and scenarios hold the same Step, so one function reads both.
 struct Quantity {
   const char* name;
   double (*of)(const Step& step);
@@ -104,116 +102,98 @@ constexpr std::array choices{
     Choice{"layers", layers_word},
 };
 
-bool takes_part(const PublishedRow& row, FittedOf of) {
-  if (of == FittedOf::memory) return has_memory_result(row);
-  return row.unpriceable.empty() && exclusion_of(row) == Exclusion::none;
+constexpr const char* pass_tokens = "tokens of a pass";  // of a rank: not compared as such (short_slices)
+
+void widen(FittedRange& range, bool is_first, double least, double most) {
+  range = is_first ? FittedRange{least, most} : FittedRange{std::min(range.least, least), std::max(range.most, most)};
 }
 
-struct Range {
-  double least = 0, most = 0;
-};
-struct Ranges {
-  std::vector<Range> quantities;               // parallel to the table `quantities`; empty: no row
-  std::vector<std::set<std::string>> choices;  // parallel to the table `choices`
-};
+void widen(FittedRuns& runs, const std::string& name, double least, double most) {
+  const auto [found, is_first] = runs.ranges.try_emplace(name);
+  widen(found->second, is_first, least, most);
+}
 
-void add_row(const Step& step, Ranges& ranges) {
-  const bool first = ranges.quantities.empty();
-  ranges.quantities.resize(quantities.size());
-  ranges.choices.resize(choices.size());
-  for (std::size_t i = 0; i < quantities.size(); ++i) {
-    Range& range = ranges.quantities[i];
-    const double value = quantities[i].of(step);
-    range = first ? Range{value, value} : Range{std::min(range.least, value), std::max(range.most, value)};
+double tokens_of_pass(const Step& step) {
+  return static_cast<double>(step.micro_batch * step.model->sequence) / step.layout.context;
+}
+
+// All runs of a trainer on a machine as one; empty: of all trainers, on all machines.
+FittedRuns runs_of(const PooledConstants& constants, const std::string& trainer, const std::string& machine,
+                   FittedOf of) {
+  FittedRuns all;
+  for (const FittedRuns& each : constants.seen) {
+    if (each.of != of || (!trainer.empty() && each.trainer != trainer) ||
+        (!machine.empty() && each.machine != machine))
+      continue;
+    for (const auto& [name, range] : each.ranges) widen(all, name, range.least, range.most);
+    for (const auto& [name, words] : each.choices) all.choices[name].insert(words.begin(), words.end());
   }
-  for (std::size_t i = 0; i < choices.size(); ++i)
-    if (const Word word = choices[i].of(step)) ranges.choices[i].insert(*word);
-}
-
-bool is_of(const PublishedRow& row, const std::string& trainer, const std::string& machine) {
-  return (trainer.empty() || row.trainer == trainer) && (machine.empty() || row.machine == machine);
-}
-
-// Ranges over the published rows of this trainer on this machine that take part in a fit. Empty: of all.
-Ranges ranges_of(const std::string& trainer, const std::string& machine, FittedOf of) {
-  Ranges ranges;
-  for (const PublishedRow& row : published_rows())
-    if (is_of(row, trainer, machine) && takes_part(row, of)) add_row(row.step, ranges);
-  return ranges;
-}
-
-const Ranges& known_ranges(const std::string& trainer, const std::string& machine, FittedOf of) {
-  static std::map<std::tuple<std::string, std::string, FittedOf>, Ranges> known;
-  const auto found = known.find({trainer, machine, of});
-  return found != known.end() ? found->second : known[{trainer, machine, of}] = ranges_of(trainer, machine, of);
-}
-
-// The user's own runs that cluster.constants was fitted to (`slipway calibrate --runs`).
-std::vector<PublishedRow> own_runs(const Scenario& scenario) {
-  if (!scenario.constants || scenario.constants->runs.empty()) return {};
-  std::istringstream text(scenario.constants->runs);
-  return read_table(text, scenario.constants_file).rows;
+  return all;
 }
 
 // The runs that a scenario is compared with: those of its trainer on the machine; where there is none, all on the
 // machine; else all.
 struct Compared {
-  Ranges ranges;
+  FittedRuns runs;
   std::string whose;  // "that nanotron was fitted to"
 };
-Compared compared_runs(const std::string& trainer, const std::string& machine, FittedOf of,
-                       const std::vector<PublishedRow>& own_rows) {
-  Ranges own = known_ranges(trainer, machine, of);
-  for (const PublishedRow& row : own_rows)
-    if (is_of(row, trainer, machine)) add_row(row.step, own);
-  const Ranges& here = known_ranges("", machine, of);
-  if (!own.quantities.empty() || of == FittedOf::memory) return {std::move(own), "that " + trainer + " was fitted to"};
-  if (!here.quantities.empty()) return {here, "published on " + machine};
-  return {known_ranges("", "", of), "published"};
+Compared compared_runs(const PooledConstants& constants, const std::string& trainer, const std::string& machine,
+                       FittedOf of) {
+  FittedRuns own = runs_of(constants, trainer, machine, of);
+  if (!own.ranges.empty() || of == FittedOf::memory) return {std::move(own), "that " + trainer + " was fitted to"};
+  FittedRuns here = runs_of(constants, "", machine, of);
+  if (!here.ranges.empty()) return {std::move(here), "published on " + machine};
+  return {runs_of(constants, "", "", of), "published"};
 }
 
-std::vector<OutsideFit> outside_of(const Ranges& ranges, const Step& step) {
+std::vector<OutsideFit> outside_of(const FittedRuns& runs, const Step& step) {
   std::vector<OutsideFit> outside;
-  for (std::size_t i = 0; i < ranges.quantities.size(); ++i) {
-    const double here = quantities[i].of(step);
-    const auto [least, most] = ranges.quantities[i];
-    if (here < least || here > most) outside.push_back({quantities[i].name, here, least, most, "", {}});
+  for (const Quantity& quantity : quantities) {
+    const auto range = runs.ranges.find(quantity.name);
+    if (range == runs.ranges.end()) continue;
+    const double here = quantity.of(step);
+    const auto [least, most] = range->second;
+    if (here < least || here > most) outside.push_back({quantity.name, here, least, most, "", {}});
   }
-  for (std::size_t i = 0; i < ranges.choices.size(); ++i) {
-    const Word here = choices[i].of(step);
-    const std::set<std::string>& fitted = ranges.choices[i];
-    if (here && !fitted.empty() && !fitted.contains(*here))
-      outside.push_back({choices[i].name, 0, 0, 0, *here, {fitted.begin(), fitted.end()}});
+  for (const Choice& choice : choices) {
+    const auto fitted = runs.choices.find(choice.name);
+    if (fitted == runs.choices.end()) continue;
+    const Word here = choice.of(step);
+    if (here && !fitted->second.contains(*here))
+      outside.push_back({choice.name, 0, 0, 0, *here, {fitted->second.begin(), fitted->second.end()}});
   }
   return outside;
 }
 
 }  // namespace
 
+void add_run(const Step& step, const std::string& trainer, const std::string& machine, FittedOf of,
+             std::vector<FittedRuns>& seen) {
+  const auto known = std::ranges::find_if(seen, [&](const FittedRuns& each) {
+    return each.trainer == trainer && each.machine == machine && each.of == of;
+  });
+  FittedRuns& runs = known != seen.end() ? *known : seen.emplace_back(FittedRuns{trainer, machine, of, {}, {}});
+  for (const Quantity& quantity : quantities) widen(runs, quantity.name, quantity.of(step), quantity.of(step));
+  widen(runs, pass_tokens, tokens_of_pass(step), tokens_of_pass(step));
+  for (const Choice& choice : choices)
+    if (const Word word = choice.of(step)) runs.choices[choice.name].insert(*word);
+}
+
 std::vector<OutsideFit> outside_fit(const Scenario& scenario, const std::string& machine, FittedOf of) {
   if (!scenario.trainer_file.empty()) return {};
-  const auto own = of == FittedOf::times ? own_runs(scenario) : std::vector<PublishedRow>{};
-  return outside_of(compared_runs(scenario.trainer.name, machine, of, own).ranges, scenario.step);
+  return outside_of(compared_runs(constants_of(scenario), scenario.trainer.name, machine, of).runs, scenario.step);
 }
 
 std::optional<OutsideFit> short_slices(const Scenario& scenario, const std::string& machine) {
   if (scenario.step.slices < 2) return std::nullopt;
-  const auto tokens_of = [](const PublishedRow& row) {
-    return static_cast<double>(row.step.micro_batch * row.step.model->sequence) / row.step.layout.context;
-  };
-  OutsideFit found{"tokens of a slice", 0, 0, 0, "", {}};
-  found.here = static_cast<double>(scenario.step.micro_batch * scenario.step.model->sequence) / scenario.step.slices /
-               scenario.step.layout.context;
-  bool here = false;  // a row of this machine was found
-  for (const PublishedRow& row : published_rows()) {
-    const bool same = row.machine == machine;
-    if (!takes_part(row, FittedOf::times) || (here && !same)) continue;
-    const bool first = found.most == 0 || (same && !here);
-    here = here || same;
-    found.least = first ? tokens_of(row) : std::min(found.least, tokens_of(row));
-    found.most = first ? tokens_of(row) : std::max(found.most, tokens_of(row));
-  }
-  return found.here < found.least ? std::optional(found) : std::nullopt;
+  const PooledConstants& constants = constants_of(scenario);
+  FittedRuns runs = runs_of(constants, "", machine, FittedOf::times);
+  if (runs.ranges.empty()) runs = runs_of(constants, "", "", FittedOf::times);
+  const auto range = runs.ranges.find(pass_tokens);
+  if (range == runs.ranges.end()) return std::nullopt;
+  const double here = tokens_of_pass(scenario.step) / scenario.step.slices;
+  if (here >= range->second.least) return std::nullopt;
+  return OutsideFit{"tokens of a slice", here, range->second.least, range->second.most, "", {}};
 }
 
 std::string describe(const OutsideFit& outside) {
@@ -226,36 +206,34 @@ std::string describe(const OutsideFit& outside) {
 
 namespace {
 
-bool has_runs(const std::string& trainer, const std::string& machine) {
-  return !known_ranges(trainer, machine, FittedOf::times).quantities.empty();
+bool has_runs(const PooledConstants& constants, const std::string& trainer, const std::string& machine) {
+  return !runs_of(constants, trainer, machine, FittedOf::times).ranges.empty();
 }
 
-std::vector<std::string> trainers_timed_on(const Cluster& cluster) {
+std::vector<std::string> trainers_timed_on(const PooledConstants& constants, const Cluster& cluster) {
   std::vector<std::string> names;
   for (const EmbeddedFile& file : embedded_trainers()) {
     const std::string name(file.name);
     if (std::all_of(cluster.groups.begin(), cluster.groups.end(),
-                    [&](const NodeGroup& group) { return has_runs(name, group.machine.name); }))
+                    [&](const NodeGroup& group) { return has_runs(constants, name, group.machine.name); }))
       names.push_back(name);
   }
   return names;
 }
 
 void add_trainers_times(const Scenario& scenario, Basis& basis) {
+  const PooledConstants& constants = constants_of(scenario);
   basis.trainer = scenario.trainer.name;
   basis.is_named = scenario.names_trainer;
-  if (!basis.is_named) basis.fitted_here = trainers_timed_on(scenario.cluster);
+  if (!basis.is_named) basis.fitted_here = trainers_timed_on(constants, scenario.cluster);
   if (!scenario.trainer_file.empty()) return;
-  const std::vector<PublishedRow> own = own_runs(scenario);
   std::vector<std::string> unseen;
   for (const NodeGroup& group : scenario.cluster.groups) {
     const std::string& machine = group.machine.name;
-    const bool is_own =
-        std::ranges::any_of(own, [&](const PublishedRow& row) { return is_of(row, basis.trainer, machine); });
-    if (!is_own && !has_runs(basis.trainer, machine)) unseen.push_back(machine);
+    if (!has_runs(constants, basis.trainer, machine)) unseen.push_back(machine);
     if (!basis.outside.empty()) continue;
-    const Compared compared = compared_runs(basis.trainer, machine, FittedOf::times, own);
-    basis.outside = outside_of(compared.ranges, scenario.step);
+    const Compared compared = compared_runs(constants, basis.trainer, machine, FittedOf::times);
+    basis.outside = outside_of(compared.runs, scenario.step);
     basis.compared = compared.whose;
   }
   basis.not_seen = fmt::format("{}", fmt::join(unseen, ", "));
@@ -287,15 +265,15 @@ Basis basis_of(const Scenario& scenario) {
     basis.memory_trainer = scenario.trainer.name;
     basis.memory_outside = outside_fit(scenario, scenario.cluster.groups.front().machine.name, FittedOf::memory);
   }
-  if (is_priced_by_trainer(scenario)) {
+  if (is_priced_by_trainer(scenario.cluster)) {
     add_trainers_times(scenario, basis);
     basis.slices = short_slices(scenario, scenario.cluster.groups.front().machine.name);
   }
   return basis;
 }
 
-std::optional<StepInterval> interval_of(const Scenario& scenario, double step_s) {
-  return step_interval(scenario, step_s, basis_of(scenario).outside.size());
+std::optional<StepInterval> interval_of(const PreparedStep& prepared, double step_s) {
+  return step_interval(prepared, step_s, basis_of(prepared.scenario).outside.size());
 }
 
 Basis without_memory(Basis basis) {

@@ -1,8 +1,8 @@
-// What a prediction rests on, and where the scenario lies outside it: the published runs that the built-in constants of
-// a step were fitted to (scenarios/studies/*/runs.csv).
+// What a prediction rests on, and where the scenario lies outside it: the runs that the constants of a step were fitted
+// to (models/fit/fitted_runs.h), as the file of constants describes them.
 //
-//   rows of a trainer on a machine ──► least and most of each quantity, words of each choice ──┐
-//   scenario ──────────────────────────────────────────────────────────────────────────────────┴─► OutsideFit, ...
+//   runs of a trainer on a machine: least and most of each quantity, words of each choice ──┐
+//   scenario ───────────────────────────────────────────────────────────────────────────────┴─► OutsideFit, ...
 //
 // Guarded by tests/scenarios/basis_test.cpp.
 #pragma once
@@ -29,8 +29,9 @@ struct OutsideFit {
 // "tensor 8 (fitted: 1)", "recompute full (fitted: none, selective)"
 std::string describe(const OutsideFit& outside);
 
-// Step times and memory are fitted to different rows: runs that ran out of memory have no time.
-enum class FittedOf : std::uint8_t { times, memory };
+// Widens what is known of a trainer's runs on a machine by a run of this step.
+void add_run(const Step& step, const std::string& trainer, const std::string& machine, FittedOf of,
+             std::vector<FittedRuns>& seen);
 
 // The list for the trainer's runs on this machine; of times where there is none, for all runs on it, else for all.
 // The runs of `slipway calibrate --runs` are among them, with the constants that it wrote. Empty with a trainer of a
@@ -67,7 +68,7 @@ Basis basis_of(const Scenario& scenario);
 Basis without_memory(Basis basis);  // the basis of times only
 
 // The interval of a step that takes `step_s`, widened by the settings outside its basis.
-std::optional<StepInterval> interval_of(const Scenario& scenario, double step_s);
+std::optional<StepInterval> interval_of(const PreparedStep& prepared, double step_s);
 
 // The paragraph under the answer; empty without a warning. A setting outside the fits of both times and memory is
 // printed once.

@@ -26,6 +26,7 @@
 #include "scenarios/language/profiles.h"
 #include "scenarios/language/scenario_of_trace.h"
 #include "scenarios/step/prepared_step.h"
+#include "schedules/lower/lowering.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -286,8 +287,7 @@ struct Fitted {
 // As the scenario's trainer prices a step on this machine.
 Machine trained_machine(Scenario scenario, Machine machine) {
   for (NodeGroup& group : scenario.cluster.groups) group.machine = machine;
-  set_prices(scenario);
-  return scenario.cluster.groups.front().machine;
+  return priced_cluster(scenario).groups.front().machine;
 }
 
 // Those of the first, and of the second where the first have none.

@@ -11,6 +11,7 @@
 
 #include "models/trace/statistics.h"
 #include "scenarios/answers/readable.h"
+#include "scenarios/basis/basis.h"
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/outputs.h"
 #include "scenarios/command_line/progress.h"
@@ -194,6 +195,8 @@ void calibrate_runs(const CalibrateRuns& asked, std::ostream& out, std::ostream&
     before = score_of(runs, known), after = score_of(runs, fitted);
   }
   fitted.runs = table_text(rows);
+  fitted.seen = known.seen;
+  for (const PublishedRow* row : rows) add_run(row->step, row->trainer, row->machine, FittedOf::times, fitted.seen);
   const std::string what =
       fmt::format("{} of {}", counted(static_cast<std::int64_t>(runs.size()), "run"), clusters_of(runs));
   OutputFile file(asked.output);

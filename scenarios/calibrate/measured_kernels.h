@@ -23,7 +23,7 @@ struct MeasuredKernels {
 MeasuredKernels measured_kernels(const std::vector<Measurement>& measurements, const Machine& start, bool few = false);
 
 // The same from tasks of a run, around `machine`: what products and attention take, with a trainer's constants of a step
-// (trained_cluster.h). Kernels of which the tasks say nothing are left out, and so are tasks beside messages. Empty where
+// (priced_cluster.h). Kernels of which the tasks say nothing are left out, and so are tasks beside messages. Empty where
 // fewer than least_shapes are left.
 std::vector<FittedKernel> traced_kernels(const std::vector<Observation>& observations, const Machine& machine);
 

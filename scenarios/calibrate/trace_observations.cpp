@@ -1,6 +1,7 @@
 #include "scenarios/calibrate/trace_observations.h"
 
 #include "models/fit/measurement.h"
+#include "models/machine/cost.h"
 #include "models/machine/gloo.h"
 #include "models/trace/statistics.h"
 
@@ -17,6 +18,8 @@
 
 #include "schedules/graph/bubble_work.h"
 #include "schedules/time/durations.h"
+#include "schedules/time/message_price.h"
+#include "schedules/time/work_price.h"
 
 namespace slipway::scenarios {
 namespace {

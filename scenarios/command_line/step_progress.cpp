@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "scenarios/answers/readable.h"
+#include "schedules/time/durations.h"
 
 namespace slipway::scenarios {
 
@@ -24,7 +25,7 @@ PreparedStep prepared_showing(Scenario scenario, std::ostream& err, const Prepar
 }
 
 std::vector<Simulation> simulate_showing(const std::string& what, std::ostream& err, const PreparedStep& prepared,
-                                         const Cluster& cluster, const Durations& durations, SimulationOptions how,
+                                         const PricedCluster& cluster, const Durations& durations, SimulationOptions how,
                                          const std::vector<int>& steps, OnInterrupt on_interrupt) {
   ProgressLine progress(err, what);
   progress.counts(static_cast<double>(prepared.graph.tasks.size()) * std::accumulate(steps.begin(), steps.end(), 0.0),
@@ -47,7 +48,7 @@ SimulatedStep simulated_showing(const Scenario& scenario, const StepOptions& opt
       scenario, options,
       {[&](const Scenario& of, const PrepareOptions& how) { return prepared_showing(of, err, how); },
        [&](const PreparedStep& prepared, const SimulationOptions& how, const std::vector<int>& steps) {
-         return simulate_showing("simulating " + scenario.name, err, prepared, prepared.scenario.cluster,
+         return simulate_showing("simulating " + scenario.name, err, prepared, prepared.cluster,
                                  prepared.durations, how, steps, on_interrupt);
        }});
 }

@@ -8,6 +8,7 @@
 
 #include "scenarios/command_line/progress.h"
 #include "scenarios/step/simulated_step.h"
+#include "schedules/time/durations.h"
 
 namespace slipway::scenarios {
 
@@ -20,7 +21,7 @@ enum class OnInterrupt { exit, partial };
 
 // simulate_each; `what` begins the line. Returns kept memory to the system before, for the processes that simulate.
 std::vector<Simulation> simulate_showing(const std::string& what, std::ostream& err, const PreparedStep& prepared,
-                                         const Cluster& cluster, const Durations& durations, SimulationOptions how,
+                                         const PricedCluster& cluster, const Durations& durations, SimulationOptions how,
                                          const std::vector<int>& steps, OnInterrupt on_interrupt = OnInterrupt::exit);
 
 // simulated_step.

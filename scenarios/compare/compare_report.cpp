@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "scenarios/answers/readable.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::scenarios {
 namespace {

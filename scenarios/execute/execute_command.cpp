@@ -26,6 +26,7 @@
 #include "scenarios/report/report.h"
 #include "scenarios/simulate/prediction.h"
 #include "schedules/draw/timeline_trace.h"
+#include "schedules/time/replay.h"
 #include "sim/simulate.h"
 
 namespace slipway::scenarios {
@@ -162,7 +163,7 @@ int join_and_merge(const ExecuteRequest& request, const std::string& program, co
 Trace prediction_of(const PreparedStep& prepared, std::ostream& err) {
   SimulationOptions how;
   const Timeline timeline =
-      simulate_showing("simulating", err, prepared, prepared.scenario.cluster, prepared.durations, how, {how.steps})
+      simulate_showing("simulating", err, prepared, prepared.cluster, prepared.durations, how, {how.steps})
           .front()
           .timeline;
   Trace trace = trace_of(prepared.graph, timeline, "simgrid");

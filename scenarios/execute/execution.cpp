@@ -15,6 +15,7 @@
 #include "scenarios/execute/rank_program.h"
 #include "scenarios/language/usage_error.h"
 #include "scenarios/simulate/prediction.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::scenarios {
 namespace {

@@ -95,7 +95,7 @@ MeasuredStep measured_step(MovedStep& step, double predicted_s, double measured_
   measured.has_interval = interval.has_value();
   measured.inside = interval && interval->first <= measured_s && measured_s <= interval->second;
   const double target_s = step.seconds() * measured_s / predicted_s;
-  const std::vector<Rate> rates = rates_of(step.scenario());
+  const std::vector<Rate> rates = rates_of(step.scenario(), step.cluster());
   const bool slower = measured_s > predicted_s;
   const auto found = found_for(step, rates, target_s, slower, interrupted);
   measured.causes_sought = found.has_value();

@@ -24,9 +24,9 @@ std::vector<SpentOn> spent_on(const TimeParts& ranks, const TimeParts& path) {
 
 std::vector<FasterRate> each_twice_as_fast(MovedStep& step) {
   std::vector<FasterRate> faster;
-  for (const Rate& rate : rates_of(step.scenario())) {
+  for (const Rate& rate : rates_of(step.scenario(), step.cluster())) {
     if (rate.of_all) continue;
-    Moved moved(step.scenario().cluster);
+    Moved moved(step.cluster());
     rate.move(moved, 2);
     const double step_s = step.seconds(moved);
     faster.push_back({rate.name, rate.id, step_s, step_s / step.seconds() - 1});
@@ -70,11 +70,11 @@ Explanation explanation_of(const Scenario& scenario, const ExplainOptions& optio
   answer.tokens_per_s = prediction.tokens_per_s, answer.mfu = prediction.step.mfu;
   answer.verdict = prediction.verdict;
   answer.basis = basis_of(scenario);
-  answer.interval = step_interval(scenario, answer.step_s, answer.basis.outside.size());
+  answer.interval = step_interval(prepared, answer.step_s, answer.basis.outside.size());
   begin("replaying", 0.05);
   MovedStep step(scenario);
   answer.replayed_s = step.seconds();
-  const TimeParts ranks = rank_parts(prepared.graph, prepared.scenario.cluster, prepared.durations,
+  const TimeParts ranks = rank_parts(prepared.graph, prepared.cluster, prepared.durations,
                                      simulated.simulation.timeline, periodic_of(simulated));
   answer.spent = spent_on(ranks, step.path());
   answer.faster = each_twice_as_fast(step);

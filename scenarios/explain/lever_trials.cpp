@@ -38,8 +38,7 @@ double bound_of(Scenario changed) {
       std::any_of(changed.cluster.groups.begin(), changed.cluster.groups.end(), has_table))
     return 0;
   try {
-    set_prices(changed);
-    return StepEstimator(changed.step, changed.cluster, changed.memory).passes_bound(changed.step);
+    return StepEstimator(changed.step, priced_cluster(changed), changed.memory).passes_bound(changed.step);
   } catch (const std::invalid_argument&) {
     return 0;
   }

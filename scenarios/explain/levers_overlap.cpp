@@ -16,7 +16,7 @@ std::string overlap_tensor(Scenario& scenario) {
 // Habits of a trainer (models/machine/trainer_facts.h). On machines without measured kernels, `slipway execute` has them.
 Lever habit(const char* name, bool TrainerFacts::*fact, bool wanted, int Layout::*degree) {
   return {name, [=](Scenario& scenario) -> std::string {
-            if (!is_priced_by_trainer(scenario)) return "`slipway execute` does so";
+            if (!is_priced_by_trainer(scenario.cluster)) return "`slipway execute` does so";
             if (scenario.trainer.*fact == wanted) return "the trainer does so";
             if (scenario.step.layout.*degree == 1) return "one rank of that axis sends nothing";
             scenario.trainer.*fact = wanted;
@@ -40,7 +40,7 @@ std::string sequence_parallel(Scenario& scenario) {
 }
 
 std::string graphs(Scenario& scenario) {
-  if (!is_priced_by_trainer(scenario)) return "launches of this machine are part of its kernels' time";
+  if (!is_priced_by_trainer(scenario.cluster)) return "launches of this machine are part of its kernels' time";
   if (scenario.trainer.cuda_graphs) return "the trainer launches everything by graphs";
   SetOf<GraphScope>& set = scenario.step.levers.graphs;
   if (!set.empty()) return "it is the scenario's own";
@@ -50,7 +50,7 @@ std::string graphs(Scenario& scenario) {
 }
 
 std::string full_graphs(Scenario& scenario) {
-  if (!is_priced_by_trainer(scenario)) return "launches of this machine are part of its kernels' time";
+  if (!is_priced_by_trainer(scenario.cluster)) return "launches of this machine are part of its kernels' time";
   if (scenario.trainer.cuda_graphs) return "the trainer launches everything by graphs";
   if (scenario.step.levers.graphs == set_of(GraphScope::full)) return "it is the scenario's own";
   scenario.step.levers.graphs = set_of(GraphScope::full);

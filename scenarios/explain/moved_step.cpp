@@ -4,15 +4,19 @@
 #include <cmath>
 
 #include "scenarios/step/bubble_work.h"
+#include "schedules/time/beside.h"
 #include "schedules/time/critical_path.h"
+#include "schedules/time/host_issue.h"
 #include "schedules/time/metrics.h"
+#include "schedules/time/replay.h"
+#include "schedules/time/work_price.h"
 
 namespace slipway::scenarios {
 
 namespace {
 
 void stretch_tasks(const TaskGraph& graph, const Moved& moved, Durations& durations) {
-  const Cluster& cluster = moved.cluster;
+  const PricedCluster& cluster = moved.cluster;
   const bool stretches = std::any_of(moved.stretch.begin(), moved.stretch.end(), [](double by) { return by != 1; });
   if (!stretches && moved.stage_stretch.empty()) return;
   // Seconds more of each work on each group's machine.
@@ -24,8 +28,8 @@ void stretch_tasks(const TaskGraph& graph, const Moved& moved, Durations& durati
     const auto group = static_cast<std::size_t>(place_of(cluster, task.rank).group);
     const std::size_t at = static_cast<std::size_t>(task.work) * cluster.groups.size() + group;
     if (more[at] == unknown) {
-      const ComputeParts parts = compute_parts(graph, graph.works[task.work], cluster.groups[group].machine);
-      more[at] = 0, all[at] = parts.once.sum() + parts.again.sum();
+      const WorkPrice parts = price_of(graph, graph.works[task.work], cluster.groups[group].machine);
+      more[at] = 0, all[at] = parts.seconds;
       for (std::size_t k = 0; k < time_part_count; ++k)
         more[at] += (moved.stretch[k] - 1) * (parts.once.seconds[k] + parts.again.seconds[k]);
     }
@@ -40,7 +44,7 @@ void stretch_tasks(const TaskGraph& graph, const Moved& moved, Durations& durati
 }  // namespace
 
 Durations durations_of(const TaskGraph& graph, const Moved& moved) {
-  const Cluster& cluster = moved.cluster;
+  const PricedCluster& cluster = moved.cluster;
   Durations durations = durations_alone(graph, cluster);
   durations.host = host_issue_of(graph, cluster);
   stretch_tasks(graph, moved, durations);
@@ -97,7 +101,7 @@ MovedStep::MovedStep(const Scenario& scenario) {
       prepared_.emplace_back();  // counts the attempts
       continue;
     }
-    const Cluster& cluster = step.scenario.cluster;
+    const PricedCluster& cluster = step.cluster;
     seconds_ = step_time_of(step.graph, result->timeline, result->pointer());
     const std::vector<PathTerm> terms =
         critical_path(step.graph, cluster, step.durations, result->timeline, result->pointer());
@@ -158,7 +162,7 @@ std::optional<double> MovedStep::solve(const std::function<Moved(double speed)>&
 std::optional<double> MovedStep::speed_for(const Rate& rate, double target_s) {
   return solve(
       [&](double speed) {
-        Moved moved(scenario().cluster);
+        Moved moved(cluster());
         rate.move(moved, speed);
         return moved;
       },
@@ -167,9 +171,9 @@ std::optional<double> MovedStep::speed_for(const Rate& rate, double target_s) {
 
 namespace {
 
-Moved with_slow_stage(const Scenario& scenario, int pipeline_rank, double speed) {
-  Moved moved(scenario.cluster);
-  moved.stage_stretch.assign(static_cast<std::size_t>(scenario.step.layout.pipeline), 1);
+Moved with_slow_stage(const MovedStep& step, int pipeline_rank, double speed) {
+  Moved moved(step.cluster());
+  moved.stage_stretch.assign(static_cast<std::size_t>(step.scenario().step.layout.pipeline), 1);
   moved.stage_stretch[static_cast<std::size_t>(pipeline_rank)] = 1 / speed;
   return moved;
 }
@@ -177,11 +181,11 @@ Moved with_slow_stage(const Scenario& scenario, int pipeline_rank, double speed)
 }  // namespace
 
 std::optional<double> MovedStep::speed_of_stage_for(int pipeline_rank, double target_s) {
-  return solve([&](double speed) { return with_slow_stage(scenario(), pipeline_rank, speed); }, target_s);
+  return solve([&](double speed) { return with_slow_stage(*this, pipeline_rank, speed); }, target_s);
 }
 
 double MovedStep::seconds_with_stage(int pipeline_rank, double speed) {
-  return seconds(with_slow_stage(scenario(), pipeline_rank, speed));
+  return seconds(with_slow_stage(*this, pipeline_rank, speed));
 }
 
 }  // namespace slipway::scenarios

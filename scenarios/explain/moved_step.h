@@ -12,6 +12,7 @@
 
 #include "scenarios/explain/rates.h"
 #include "scenarios/step/prepared_step.h"
+#include "schedules/time/durations.h"
 
 namespace slipway::scenarios {
 
@@ -22,8 +23,8 @@ class MovedStep {
  public:
   // Throws std::invalid_argument where the cluster cannot price it.
   explicit MovedStep(const Scenario& scenario);
-  // With its prices set.
   const Scenario& scenario() const { return prepared_.front().scenario; }
+  const PricedCluster& cluster() const { return prepared_.front().cluster; }
   double seconds() const { return seconds_; }
   double seconds(const Moved& moved);
   // Where the replayed step's time goes, on its critical path and on a mean rank.

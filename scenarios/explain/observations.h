@@ -12,6 +12,7 @@
 
 #include "models/trace/trace.h"
 #include "scenarios/step/simulated_step.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::scenarios {
 

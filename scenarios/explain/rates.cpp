@@ -85,8 +85,7 @@ std::string words_of_link(const Link& link, bool inside) {
   return inside ? "links inside a node" : "network";
 }
 
-std::vector<Rate> rates_of(const Scenario& scenario) {
-  const Cluster& cluster = scenario.cluster;
+std::vector<Rate> rates_of(const Scenario& scenario, const PricedCluster& cluster) {
   const Machine& machine = cluster.groups.front().machine;
   using enum TimePart;
   std::vector<Rate> rates;

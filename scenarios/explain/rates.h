@@ -19,11 +19,11 @@
 namespace slipway::scenarios {
 
 struct Moved {
-  Cluster cluster;
+  PricedCluster cluster;
   std::array<double, time_part_count> stretch{};  // of compute by kind; 1: as the cluster prices it
   std::vector<double> stage_stretch;              // of all compute of a pipeline rank; empty: 1
 
-  explicit Moved(Cluster priced) : cluster(std::move(priced)) { stretch.fill(1); }
+  explicit Moved(PricedCluster priced) : cluster(std::move(priced)) { stretch.fill(1); }
 };
 
 struct Rate {
@@ -34,8 +34,8 @@ struct Rate {
   std::function<void(Moved& moved, double speed)> move;
 };
 
-// Those that the cluster has. `scenario`: with its prices set.
-std::vector<Rate> rates_of(const Scenario& scenario);
+// Those that the scenario on this cluster of its own has.
+std::vector<Rate> rates_of(const Scenario& scenario, const PricedCluster& cluster);
 // Spread of ln(speed) of single GPUs and of single ports on a sound cluster.
 double spread_of_gpus();
 double spread_of_ports();

@@ -14,7 +14,9 @@
 #include "scenarios/answers/step_times.h"
 #include "scenarios/explain/moved_step.h"
 #include "scenarios/explain/observations.h"
+#include "schedules/time/durations.h"
 #include "schedules/time/metrics.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -68,9 +70,10 @@ class Search {
  public:
   Search(const SimulatedStep& predicted, Observations observations)
       : scenario_(predicted.prepared.scenario),
+        cluster_(predicted.prepared.cluster),
         graph_(predicted.prepared.graph),
         observations_(std::move(observations)),
-        base_(lasting(Moved(scenario_.cluster))) {
+        base_(lasting(Moved(cluster_))) {
     for (const Observation& seen : observations_.all) cost_ += cost_of(seen, seen.predicted_s);
   }
 
@@ -78,7 +81,7 @@ class Search {
 
   std::vector<Fitted> all() {
     std::vector<Fitted> found;
-    for (const Rate& rate : rates_of(scenario_)) found.push_back(fitted(rate));
+    for (const Rate& rate : rates_of(scenario_, cluster_)) found.push_back(fitted(rate));
     add_places(found);
     add_ports(found);
     return found;
@@ -104,7 +107,7 @@ class Search {
   double cost_under(const std::vector<double>& moved) const { return cost_ - tally_under(moved).less(); }
 
   std::vector<double> at_speed(const Rate& rate, double logarithm) const {
-    Moved moved(scenario_.cluster);
+    Moved moved(cluster_);
     rate.move(moved, std::exp(logarithm));
     return lasting(moved);
   }
@@ -202,7 +205,7 @@ class Search {
     std::map<int, std::vector<Port>> of_group;
     for (const auto& [group, members] : observations_.members)
       if (members.size() > 1) of_group[group] = ports_of(members);
-    const std::vector<Rate> rates = rates_of(scenario_);
+    const std::vector<Rate> rates = rates_of(scenario_, cluster_);
     for (const bool inside : {true, false}) {
       const char* id = inside ? "node_bandwidth" : "network_bandwidth";
       const auto rate = std::find_if(rates.begin(), rates.end(), [&](const Rate& each) { return each.id == id; });
@@ -230,7 +233,7 @@ class Search {
       }
     };
     for (std::size_t i = 0; i < points; ++i) {
-      Moved moved(scenario_.cluster);
+      Moved moved(cluster_);
       rate.move(moved, std::exp(logarithm_at(i)));
       durations.push_back(durations_of(graph_, moved));
       each_message([&](const Observation& seen, const std::vector<Port>& ports) {
@@ -260,6 +263,7 @@ class Search {
   }
 
   const Scenario& scenario_;
+  const PricedCluster& cluster_;
   const TaskGraph& graph_;
   const Observations observations_;
   const std::vector<double> base_;  // as lasting(), of the cluster itself
@@ -285,7 +289,7 @@ std::optional<TraceCause> late_launches(const Scenario& scenario, const TraceFin
   constexpr double little = 0.01;
   if (std::abs(longer - 1) < little) return std::nullopt;
   MovedStep step(scenario);
-  for (const Rate& rate : rates_of(step.scenario())) {
+  for (const Rate& rate : rates_of(step.scenario(), step.cluster())) {
     if (rate.id != "launches") continue;
     const std::optional<double> speed = step.speed_for(rate, longer * step.seconds());
     if (speed) return TraceCause{rate.name, rate.id, *speed, 0, 0, std::abs(std::log(*speed)) / rate.spread};

@@ -14,7 +14,7 @@
 #include <functional>
 
 #include "scenarios/export/execution_trace.h"
-#include "schedules/lower/lowering.h"
+#include "schedules/time/durations.h"
 
 namespace slipway::scenarios {
 

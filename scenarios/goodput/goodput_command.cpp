@@ -37,11 +37,10 @@ CommandOptions declared_options() {
   return options;
 }
 
-double simulated_step_s(const Scenario& scenario, std::ostream& err) {
+SimulatedStep simulated(const Scenario& scenario, std::ostream& err) {
   StepOptions options;
   options.makespan = false;
-  const SimulatedStep step = simulated_showing(scenario, options, err);
-  return step_time_of(step.prepared.graph, step.simulation.timeline, periodic_of(step));
+  return simulated_showing(scenario, options, err);
 }
 
 }  // namespace
@@ -57,10 +56,11 @@ int goodput_command(const std::vector<std::string>& args, std::ostream& out, std
   check_report(options, inputs_of(scenario));
   // Reports missing keys before anything is simulated.
   check_histories(training_of(scenario, 1), days, histories);
-  const double step_s = simulated_step_s(scenario, err);
+  const SimulatedStep step = simulated(scenario, err);
+  const double step_s = step_time_of(step.prepared.graph, step.simulation.timeline, periodic_of(step));
   const GoodputAnswer answer = [&] {
     ProgressLine progress(err, "simulating failures");
-    return goodput_of(scenario, step_s, days, histories, [&](int done, int all) {
+    return goodput_of(step.prepared, step_s, days, histories, [&](int done, int all) {
       progress.counts(all, "histories");
       progress.report(static_cast<double>(done) / all);
     });

@@ -191,13 +191,14 @@ void check_histories(const FaultyTraining& training, double days, int histories)
       failures, days, histories, intervals));
 }
 
-GoodputAnswer goodput_of(const Scenario& scenario, double step_s, double days, int histories,
+GoodputAnswer goodput_of(const PreparedStep& prepared, double step_s, double days, int histories,
                          const std::function<void(int, int)>& progress) {
+  const Scenario& scenario = prepared.scenario;
   GoodputAnswer answer;
   answer.training = training_of(scenario, step_s);
   answer.horizon_s = days * day_s;
   answer.tokens_per_s = tokens_per_step(scenario) / step_s;
-  answer.step_interval = interval_of(scenario, step_s);
+  answer.step_interval = interval_of(prepared, step_s);
   answer.interval_is_given = has_interval(scenario);
   if (answer.training.node_mtbf_s > 0) {
     answer.daly_interval_s = daly_interval_s(answer.training.mtbf_s(), answer.training.checkpoint_s);

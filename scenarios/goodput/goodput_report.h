@@ -48,7 +48,7 @@ FaultyTraining training_of(const Scenario& scenario, double step_s);
 void check_histories(const FaultyTraining& training, double days, int histories);
 // One history where all failures are planned; otherwise `histories` of them, with seeds from run.seed on.
 // `progress` is told how many histories are simulated, of how many.
-GoodputAnswer goodput_of(const Scenario& scenario, double step_s, double days, int histories,
+GoodputAnswer goodput_of(const PreparedStep& prepared, double step_s, double days, int histories,
                          const std::function<void(int done, int all)>& progress);
 
 // 90 of 100 trainings are expected to make as many tokens a day, by the interval of the step and that of the share of

@@ -33,14 +33,13 @@ std::vector<RungStep> simulated_rungs(const Scenario& scenario, const std::vecto
                                 how.progress = [&](double share) {
                                   if (progress) progress((before + share) / all, batch);
                                 };
-                                return simulate_each(prepared.graph, prepared.scenario.cluster, prepared.durations, how,
-                                                     steps);
+                                return simulate_each(prepared.graph, prepared.cluster, prepared.durations, how, steps);
                               }};
     const SimulatedStep step = simulated_step(own, options, workers);
     const Prediction prediction = prediction_of(step);
     rungs.push_back({batch, micro_batches_of(step.prepared), prediction.step.step_time_s, prediction.tokens_per_s,
                      prediction.step.mfu, prediction.fits()});
-    const auto interval = interval_of(own, prediction.step.step_time_s);
+    const auto interval = interval_of(step.prepared, prediction.step.step_time_s);
     if (interval) rungs.back().step_low_s = interval->low_s, rungs.back().step_high_s = interval->high_s;
   }
   return rungs;

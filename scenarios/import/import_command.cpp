@@ -135,8 +135,7 @@ std::string header(const std::vector<std::string>& files, const Imported& import
 
 Throughput throughput_of(const Answer& answer, std::ostream& err) {
   const LoadResult loaded = load_scenario_text(answer.imported.yaml, answer.file);
-  Scenario scenario = loaded.scenario;
-  set_prices(scenario);
+  const Scenario& scenario = loaded.scenario;
   const SimulatedStep step = simulated_showing(scenario, {}, err);
   const Prediction prediction = prediction_of(step);
   Throughput throughput{prediction.step.step_time_s, megatron_tflops(scenario, prediction.step.step_time_s),

@@ -289,7 +289,7 @@ void derive_habits(Settings& settings, Scenario& scenario) {
   }
   // A trainer that reduces what a run keeps keeps what it reduces; others keep their own dtype (aa-scaling: 16 bit).
   double& kept_bytes = scenario.memory.facts.gradient_bytes;
-  if (kept_bytes > 0 && is_priced_by_trainer(scenario) && scenario.trainer.reduces_in == ReductionDtype::run)
+  if (kept_bytes > 0 && is_priced_by_trainer(scenario.cluster) && scenario.trainer.reduces_in == ReductionDtype::run)
     kept_bytes = bytes_of(step.gradient_dtype);
   if (!settings.good({"run.dtype", "run.gradient_dtype"}) || bytes_of(step.gradient_dtype) > bytes_of(step.dtype) ||
       step.gradient_dtype == step.dtype)
@@ -302,7 +302,7 @@ void derive_habits(Settings& settings, Scenario& scenario) {
 
 // As the trainer does it. Both have an effect with run.fp8 alone.
 void derive_narrow_gathers(const Settings& settings, Scenario& scenario) {
-  if (!is_priced_by_trainer(scenario)) return;
+  if (!is_priced_by_trainer(scenario.cluster)) return;
   NarrowHabits& habits = scenario.step.narrow_habits;
   if (!settings.given("run.fp8_sequence_gather")) habits.gathers_inputs = scenario.trainer.gathers_narrow_inputs;
   if (!settings.given("run.fp8_param_gather"))

@@ -1,8 +1,10 @@
 #include "scenarios/language/document.h"
 
 #include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/yaml.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -17,11 +19,11 @@ namespace slipway::scenarios {
 
 namespace {
 
-constexpr int max_depth = 64;
+constexpr std::size_t max_depth = 64;
 // Aliases (*name) are copied; these bound what a small file can grow to.
 constexpr std::size_t max_values = 200'000;
 constexpr std::size_t max_text = 64'000'000;  // bytes of all keys and values
-constexpr std::size_t max_defects = 100;      // more help nobody
+constexpr std::size_t max_defects = 100;      // the rest is not read
 
 // A file of another kind is often one value of megabytes.
 std::string shortened(const std::string& text) {
@@ -32,105 +34,170 @@ std::string shortened(const std::string& text) {
   return text.substr(0, end) + "...";
 }
 
-struct Reading {
-  std::string file;
-  Defects& defects;
-  std::size_t values = 0, text = 0;
-  bool too_large = false;
-  std::vector<std::string> path = {};  // keys and places in lists that lead to the value at hand
-
-  // Counts a text that is copied.
-  void take(const std::string& copied) { too_large = (text += copied.size()) > max_text || too_large; }
-  void refuse(int line, const std::string& message, const std::string& remedy) {
-    std::string key;
-    for (const std::string& part : path) key += (key.empty() ? "" : ".") + part;
-    if (defects.size() < max_defects)
-      defects.push_back({file, line, key.empty() ? "(top level)" : shortened(key), message, remedy});
-  }
-};
-
-Origin origin_of(const YAML::Mark& mark, const Reading& reading, const Origin& parent) {
-  if (mark.is_null()) return parent;
-  return {reading.file, mark.line + 1};
-}
-
-Value convert(const YAML::Node& node, Reading& reading, const Origin& parent, int depth);
-
-void convert_map(const YAML::Node& node, Reading& reading, int depth, Value& map) {
-  map.kind = Value::Kind::map;
-  std::map<std::string, int, std::less<>> line_of;
-  for (const auto& item : node) {
-    if (reading.too_large) return;
-    const Origin origin = origin_of(item.first.Mark(), reading, map.origin);
-    if (!item.first.IsScalar()) {
-      reading.refuse(origin.line, "a key must be a plain word", "write 'key: value'");
-      continue;
-    }
-    const std::string& key = item.first.Scalar();
-    reading.take(key);
-    reading.path.push_back(shortened(key));
-    const auto [known, is_new] = line_of.try_emplace(key, origin.line);
-    if (is_new) {
-      Value value = convert(item.second, reading, origin, depth + 1);
-      // yaml-cpp marks a block map at its first item; its errors belong to the line that names it.
-      if (value.kind == Value::Kind::map || value.kind == Value::Kind::list) value.origin = origin;
-      map.entries.push_back({key, origin, std::move(value)});
-    } else {
-      reading.refuse(
-          origin.line,
-          "the key is given twice, first on line " + std::to_string(known->second) + "; allowed: each key once",
-          "remove one of the two");
-    }
-    reading.path.pop_back();
-  }
-}
-
-Value convert(const YAML::Node& node, Reading& reading, const Origin& parent, int depth) {
-  Value value;
-  value.origin = origin_of(node.Mark(), reading, parent);
-  if (++reading.values > max_values || depth > max_depth) reading.too_large = true;
-  if (node.IsScalar()) reading.take(node.Scalar());
-  if (reading.too_large) return value;
-  if (node.IsScalar()) {
-    value.kind = Value::Kind::scalar;
-    value.text = node.Scalar();
-    value.quoted = node.Tag() == "!";
-  } else if (node.IsSequence()) {
-    value.kind = Value::Kind::list;
-    for (std::size_t i = 0; i < node.size() && !reading.too_large; ++i) {
-      reading.path.push_back(std::to_string(i));
-      value.items.push_back(convert(node[i], reading, value.origin, depth + 1));
-      reading.path.pop_back();
-    }
-  } else if (node.IsMap()) {
-    convert_map(node, reading, depth, value);
-  } else {
-    value.origin = parent;  // an empty value has the line of its key
-  }
-  return value;
-}
-
-// Takes nothing of what it is told.
-class Deaf : public YAML::EventHandler {
+// Builds the tree from the parser's events.
+class TreeBuilder : public YAML::EventHandler {
  public:
+  TreeBuilder(std::string file, Defects& defects) : file_(std::move(file)), defects_(defects) {}
+
+  // Of the document that was read; nothing, where it is empty.
+  std::optional<Value> take_root() { return std::move(root_); }
+
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
-  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
-  void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
-  void OnMapEnd() override {}
-};
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    Value value;
+    value.origin = parent_origin();
+    end_value(std::move(value), mark, anchor);
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& text) override {
+    Value value = scalar(text, {file_, mark.line + 1});
+    value.quoted = tag == "!";
+    end_value(std::move(value), mark, anchor);
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto known = anchored_.find(anchor);
+    if (known == anchored_.end()) throw TooLarge();  // a value that contains itself
+    Value copy = known->second;
+    if (!is_at_key()) count(copy, open_.size());
+    end_value(std::move(copy), mark, 0);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    begin_collection(Value::Kind::list, mark, anchor);
+  }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    begin_collection(Value::Kind::map, mark, anchor);
+  }
+  void OnSequenceEnd() override { end_collection(); }
+  void OnMapEnd() override { end_collection(); }
 
-// Does not ask for a third: of some broken texts yaml-cpp finds documents without end.
-bool has_two_documents(const std::string& text) {
-  std::istringstream in(text);
-  YAML::Parser parser(in);
-  Deaf deaf;
-  return parser.HandleNextDocument(deaf) && parser.HandleNextDocument(deaf);
-}
+  struct TooLarge {};
+
+ private:
+  // A list or map whose end has not come.
+  struct Open {
+    Value value;
+    YAML::anchor_t anchor = 0;
+    std::map<std::string, int, std::less<>> line_of = {};  // of the keys of a map
+    bool has_key = false, keeps = true;                    // of a map: the next event is a value, and is kept
+    Entry entry = {};                                      // its key
+  };
+
+  bool is_at_key() const {
+    return !open_.empty() && open_.back().value.kind == Value::Kind::map && !open_.back().has_key;
+  }
+  // Where an empty value, or a value without lines, is said to be.
+  Origin parent_origin() const {
+    if (open_.empty()) return {file_, 1};
+    return open_.back().has_key ? open_.back().entry.origin : open_.back().value.origin;
+  }
+
+  void refuse(int line, const std::string& message, const std::string& remedy) {
+    if (!std::ranges::all_of(open_, &Open::keeps) || defects_.size() >= max_defects) return;
+    std::string key;
+    for (const Open& open : open_) {
+      const std::string part = open.value.kind == Value::Kind::list ? std::to_string(open.value.items.size())
+                               : open.has_key                       ? shortened(open.entry.key)
+                                                                    : "";
+      if (!part.empty()) key += (key.empty() ? "" : ".") + part;
+    }
+    defects_.push_back({file_, line, key.empty() ? "(top level)" : shortened(key), message, remedy});
+  }
+
+  void take(const std::string& text) {
+    if ((text_ += text.size()) > max_text) throw TooLarge();
+  }
+  // Counts a value and what it holds. `depth`: collections around it.
+  void count(const Value& value, std::size_t depth) {
+    if (++values_ > max_values || depth > max_depth) throw TooLarge();
+    take(value.text);
+    for (const Value& item : value.items) count(item, depth + 1);
+    for (const Entry& entry : value.entries) take(entry.key), count(entry.value, depth + 1);
+  }
+
+  void begin_collection(Value::Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor) {
+    const bool at_key = is_at_key();
+    if (at_key) begin_entry(nullptr, mark);
+    if (++values_ > max_values || open_.size() > max_depth) throw TooLarge();
+    Open& open = open_.emplace_back();
+    open.value.kind = kind;
+    open.value.origin = {file_, mark.line + 1};
+    open.anchor = anchor;
+    if (at_key && is_key_ == 0) is_key_ = open_.size();
+  }
+
+  void end_collection() {
+    Open open = std::move(open_.back());
+    open_.pop_back();
+    if (is_key_ > 0 && open_.size() + 1 == is_key_) {  // a list or map in the place of a key: refused when it began
+      is_key_ = 0;
+      return;
+    }
+    if (open.anchor != 0) anchored_[open.anchor] = open.value;
+    place(std::move(open.value));
+  }
+
+  // A scalar, an empty value or an alias.
+  void end_value(Value value, const YAML::Mark& mark, YAML::anchor_t anchor) {
+    if (anchor != 0) anchored_[anchor] = value;
+    if (is_at_key()) {
+      begin_entry(value.kind == Value::Kind::scalar ? &value.text : nullptr, mark);
+      return;
+    }
+    if (value.kind == Value::Kind::scalar || value.kind == Value::Kind::nothing) count(value, open_.size());
+    place(std::move(value));
+  }
+
+  // `key`: nullptr where it is no plain word.
+  void begin_entry(const std::string* key, const YAML::Mark& mark) {
+    Open& map = open_.back();
+    const Origin origin{file_, mark.line + 1};
+    if (key == nullptr) {
+      refuse(origin.line, "a key must be a plain word", "write 'key: value'");
+      map.entry = {"", origin, {}};
+      map.keeps = false;
+    } else {
+      take(*key);
+      map.entry = {*key, origin, {}};
+      const auto [known, is_new] = map.line_of.try_emplace(*key, origin.line);
+      map.has_key = true;  // its path is that of the key
+      if (!is_new)
+        refuse(origin.line,
+               "the key is given twice, first on line " + std::to_string(known->second) + "; allowed: each key once",
+               "remove one of the two");
+      map.keeps = is_new;
+    }
+    map.has_key = true;
+  }
+
+  // Puts a value where it belongs.
+  void place(Value value) {
+    if (open_.empty()) {
+      if (value.kind != Value::Kind::nothing) root_ = std::move(value);
+      return;
+    }
+    Open& in = open_.back();
+    if (in.value.kind == Value::Kind::list) {
+      in.value.items.push_back(std::move(value));
+      return;
+    }
+    // yaml-cpp marks a block map at its first item; its errors belong to the line that names it.
+    if (value.kind == Value::Kind::map || value.kind == Value::Kind::list) value.origin = in.entry.origin;
+    in.entry.value = std::move(value);
+    if (in.keeps) in.value.entries.push_back(std::move(in.entry));
+    in.has_key = false, in.keeps = true;
+  }
+
+  std::string file_;
+  Defects& defects_;
+  std::optional<Value> root_;
+  std::vector<Open> open_;
+  std::size_t is_key_ = 0;  // number of open collections with the one that stands in the place of a key; 0: none
+  std::map<YAML::anchor_t, Value> anchored_;
+  std::size_t values_ = 0, text_ = 0;
+};
 
 }  // namespace
 
@@ -140,17 +207,22 @@ std::optional<Value> parse_document(const std::string& text, const std::string& 
     return std::nullopt;
   };
   try {
-    const YAML::Node document = YAML::Load(text);
-    if (document.IsNull())
+    std::istringstream in(text);
+    YAML::Parser parser(in);
+    Defects found;
+    TreeBuilder tree(file, found);
+    if (!parser.HandleNextDocument(tree))
       return refuse(1, "the file is empty", "write at least the required keys (see slipway list keys)");
-    if (has_two_documents(text))
+    std::optional<Value> root = tree.take_root();
+    if (!root) return refuse(1, "the file is empty", "write at least the required keys (see slipway list keys)");
+    // Stops at two: on some malformed input yaml-cpp reports documents forever.
+    if (TreeBuilder second(file, found); parser.HandleNextDocument(second))
       return refuse(1, "the file holds several YAML documents; allowed: one", "keep one and remove the '---' lines");
-    Reading reading{file, defects};
-    Value root = convert(document, reading, {file, 1}, 0);
-    if (reading.too_large)
-      return refuse(1, "the file is nested deeper than 64 levels, or holds more than 200000 values or 64 MB of text",
-                    "remove aliases (*name) that refer to themselves or multiply");
+    defects.insert(defects.end(), found.begin(), found.end());
     return root;
+  } catch (const TreeBuilder::TooLarge&) {
+    return refuse(1, "the file is nested deeper than 64 levels, or holds more than 200000 values or 64 MB of text",
+                  "remove aliases (*name) that refer to themselves or multiply");
   } catch (const YAML::Exception& error) {
     const int line = error.mark.is_null() ? 1 : error.mark.line + 1;
     return refuse(line, "this is not valid YAML: " + error.msg, "check indentation, colons, brackets and quotes here");

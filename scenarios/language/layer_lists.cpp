@@ -110,8 +110,8 @@ class ListExpression {
     while (left && next('*')) {
       std::optional<Listed> right = atom(depth);
       if (!right || (left->is_list && right->is_list)) return std::nullopt;
-      if (right->is_list) std::swap(left, right);
-      const auto times = static_cast<std::size_t>(right->number);
+      const auto times = static_cast<std::size_t>(right->is_list ? left->number : right->number);
+      if (right->is_list) left = std::move(right);
       if (left->is_list ? left->list.size() * times > most : static_cast<std::size_t>(left->number) * times > most)
         return std::nullopt;
       const std::vector<std::int64_t> once = std::move(left->list);

@@ -1,6 +1,7 @@
 #include "scenarios/language/load_constants.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -43,6 +44,7 @@ class ConstantsReader {
                "write it again with `slipway calibrate --runs`");
     }
     if (const Value* runs = root.find("runs")) pooled.runs = runs->text;
+    read_fitted_runs(root, pooled);
     for (const Value& item : coordinates->items) read_coordinate(item, pooled);
     if (defects_.size() == before) read_covariance(*covariance, pooled);
     if (defects_.size() != before) return std::nullopt;
@@ -87,6 +89,43 @@ class ConstantsReader {
     pooled.values.push_back(std::log(number(item, "factor", "coordinates." + std::string(found->name) + ".factor")));
   }
 
+  void read_fitted_runs(const Value& root, PooledConstants& pooled) {
+    const Value* list = root.find("fitted_runs");
+    if (list == nullptr)
+      return refuse(root.origin, "fitted_runs", "the file does not say what its runs were like",
+                    "write it again with `slipway calibrate --runs`");
+    for (const Value& item : list->items) {
+      FittedRuns& runs = pooled.seen.emplace_back();
+      const auto text = [&](const char* key) {
+        const Value* value = item.find(key);
+        return value == nullptr ? std::string() : value->text;
+      };
+      runs.trainer = text("trainer"), runs.machine = text("machine");
+      const std::optional<FittedOf> of = value_in(models::fitted_of_names, text("of"));
+      const Value *ranges = item.find("ranges"), *choices = item.find("choices");
+      if (!of || runs.trainer.empty() || runs.machine.empty() || ranges == nullptr || choices == nullptr)
+        return refuse(item.origin, "fitted_runs", "has no trainer, machine, ranges or choices, or is of no known results",
+                      "write it again with `slipway calibrate --runs`");
+      runs.of = *of;
+      for (const Entry& entry : ranges->entries) read_range(entry, runs);
+      for (const Entry& entry : choices->entries)
+        for (const Value& word : entry.value.items) runs.choices[entry.key].insert(word.text);
+    }
+  }
+
+  void read_range(const Entry& entry, FittedRuns& runs) {
+    FittedRange& range = runs.ranges[entry.key];
+    const std::vector<Value>& ends = entry.value.items;
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      double& end = i == 0 ? range.least : range.most;
+      const std::string& text = ends[i].text;
+      const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), end);
+      if (ends.size() != 2 || error != std::errc() || stop != text.data() + text.size())
+        return refuse(entry.origin, "fitted_runs", "'" + entry.key + "' is no pair of numbers",
+                      "write it again with `slipway calibrate --runs`");
+    }
+  }
+
   void read_covariance(const Value& rows, PooledConstants& pooled) {
     const std::size_t n = pooled.coordinates.size();
     pooled.covariance.assign(n * n, 0);
@@ -110,6 +149,22 @@ class ConstantsReader {
 };
 
 }  // namespace
+
+std::string fitted_runs_to_yaml(const std::vector<FittedRuns>& seen) {
+  std::string text = "fitted_runs:" + std::string(seen.empty() ? " []\n" : "\n");
+  for (const FittedRuns& runs : seen) {
+    text += fmt::format("  - {{trainer: \"{}\", machine: \"{}\", of: {},\n", runs.trainer, runs.machine,
+                        name_in(models::fitted_of_names, runs.of));
+    std::string ranges, choices;
+    for (const auto& [name, range] : runs.ranges)
+      ranges += fmt::format("{}{}: [{}, {}]", ranges.empty() ? "" : ", ", name, range.least, range.most);
+    for (const auto& [name, words] : runs.choices)
+      choices +=
+          fmt::format("{}{}: [\"{}\"]", choices.empty() ? "" : ", ", name, fmt::join(words, "\", \""));
+    text += "     ranges: {" + ranges + "},\n     choices: {" + choices + "}}\n";
+  }
+  return text;
+}
 
 const PooledConstants& built_in_constants() {
   static const PooledConstants constants = [] {
@@ -178,6 +233,7 @@ std::string constants_to_yaml(const PooledConstants& constants, const std::strin
   if (!tables.empty()) text += "tables:\n";
   for (const FittedTable& table : tables)
     text += fmt::format("  - {{file: \"{}\", runs: {}, checksum: \"{}\"}}\n", table.file, table.runs, table.checksum);
+  text += fitted_runs_to_yaml(constants.seen);
   text += "coordinates:\n";
   const std::size_t n = constants.coordinates.size();
   for (std::size_t c = 0; c < n; ++c) {

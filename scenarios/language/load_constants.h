@@ -3,6 +3,8 @@
 //   noise: {run: 0.085, freedom: 5}                       standard deviation of a run, and how sure it is (default 5)
 //   tables:                                               published runs that it was fitted to
 //     - {file: t.csv, runs: 22, checksum: "00ff..."}                          of the rows (tables/pooled_runs.h)
+//   fitted_runs:                                          what the runs were like (models/fit/fitted_runs.h)
+//     - {trainer: t, machine: h100-80gb, of: times, ranges: {tensor: [1, 8]}, choices: {recompute: [none]}}
 //   coordinates:                                          factors over the book
 //     - {constant: gemm, factor: 0.97}                                        shared by all
 //     - {constant: gemm, machine: h100-80gb, factor: 1.02}                    of a machine, a trainer, or both
@@ -40,6 +42,8 @@ std::vector<FittedTable> tables_from_yaml(const std::string& text, const std::st
 std::optional<PooledConstants> constants_from_yaml(const std::string& text, const std::string& file, Defects& defects);
 // The path of a file that constants_to_yaml wrote. Empty after an error.
 std::optional<PooledConstants> load_constants(const std::string& path, const Reference& from, Defects& defects);
+// The section of that name.
+std::string fitted_runs_to_yaml(const std::vector<FittedRuns>& seen);
 // A file that reads back as the same constants. `heading`: comment lines without "# ".
 std::string constants_to_yaml(const PooledConstants& constants, const std::string& heading);
 std::string constants_to_yaml(const PooledConstants& constants, const std::string& heading,

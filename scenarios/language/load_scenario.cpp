@@ -3,7 +3,7 @@
 #include <fstream>
 #include <utility>
 
-#include "models/machine/trained_cluster.h"
+#include "models/machine/priced_cluster.h"
 #include "scenarios/files/files.h"
 #include "scenarios/language/check_scenario.h"
 #include "scenarios/language/load_cluster.h"
@@ -304,13 +304,11 @@ std::string describe(const std::vector<ScenarioError>& errors) {
   return out;
 }
 
-bool is_priced_by_trainer(const Scenario& scenario) { return has_kernels(scenario.cluster); }
-
 void derive_step(Scenario& scenario) {
   Step& step = scenario.step;
   const TrainerFacts& trainer = scenario.trainer;
   step.worker_norms = scenario.growth.given && scenario.growth.rule == BatchRule::norm_test;
-  const bool has_habits = is_priced_by_trainer(scenario);  // else those of `slipway execute`
+  const bool has_habits = is_priced_by_trainer(scenario.cluster);  // else those of `slipway execute`
   step.blocking_transfers = has_habits && trainer.blocking_transfers;
   step.overlap_grad_reduce = !has_habits || trainer.overlaps_reduction;
   step.overlap_param_gather = !has_habits || trainer.overlaps_gather;
@@ -322,19 +320,19 @@ void derive_step(Scenario& scenario) {
 
 ContextExchange usual_exchange(const Scenario& scenario) {
   const bool goes_around =
-      is_priced_by_trainer(scenario) && scenario.trainer.ring_attention && !writes_scores(scenario.step.kernels);
+      is_priced_by_trainer(scenario.cluster) && scenario.trainer.ring_attention && !writes_scores(scenario.step.kernels);
   return goes_around ? ContextExchange::ring : ContextExchange::all_gather;
 }
 
 SplitKind usual_split(const Scenario& scenario) {
-  const bool balances = is_priced_by_trainer(scenario) && scenario.trainer.balances_layers;
+  const bool balances = is_priced_by_trainer(scenario.cluster) && scenario.trainer.balances_layers;
   return balances ? SplitKind::balanced : SplitKind::even;
 }
 
 Dtype reduced_in(const Scenario& scenario, Dtype kept) {
   const Dtype dtype = scenario.step.dtype;
   if (dtype == Dtype::float64) return dtype;
-  const ReductionDtype by = is_priced_by_trainer(scenario) ? scenario.trainer.reduces_in : ReductionDtype::float32;
+  const ReductionDtype by = is_priced_by_trainer(scenario.cluster) ? scenario.trainer.reduces_in : ReductionDtype::float32;
   return by == ReductionDtype::run ? kept : by == ReductionDtype::training ? dtype : Dtype::float32;
 }
 
@@ -353,10 +351,9 @@ StepConstants constants_on(const Scenario& scenario, const Machine& machine) {
   return constants_of(constants_of(scenario), scenario.trainer.name, machine.name);
 }
 
-void set_prices(Scenario& scenario) {
-  if (!is_priced_by_trainer(scenario)) return;
-  scenario.cluster = trained(std::move(scenario.cluster), scenario.trainer,
-                             [&](const Machine& machine) { return constants_on(scenario, machine); });
+PricedCluster priced_cluster(const Scenario& scenario) {
+  return priced(scenario.cluster, scenario.trainer,
+                [&](const Machine& machine) { return constants_on(scenario, machine); });
 }
 
 }  // namespace slipway::scenarios

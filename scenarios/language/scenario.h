@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "models/fit/pooled_fit.h"
-#include "models/machine/trained_cluster.h"
+#include "models/machine/priced_cluster.h"
 #include "models/memory/memory_estimate.h"
 #include "models/training/goodput.h"
 #include "models/training/growth.h"
@@ -97,10 +97,6 @@ LoadResult load_scenario_text(const std::string& text, const std::string& path);
 // "file:line: key: message; remedy", one a line.
 std::string describe(const std::vector<ScenarioError>& errors);
 
-// Are steps priced by measured kernels, the trainer's facts and fitted constants? Not on machines without measured
-// kernels, whose profiles have shares of peak, nor with a table of whole blocks.
-bool is_priced_by_trainer(const Scenario& scenario);
-
 // Sets what training.growth and the trainer's habits mean for the step: norms of workers' gradients, what communication
 // overlaps. After loading, and again when one of these changed.
 void derive_step(Scenario& scenario);
@@ -118,7 +114,7 @@ Dtype usual_gradient_dtype(const Scenario& scenario);
 StepConstants constants_on(const Scenario& scenario, const Machine& machine);
 const PooledConstants& constants_of(const Scenario& scenario);
 
-// Makes the cluster the trainer's (models/machine/trained_cluster.h). Before anything is priced.
-void set_prices(Scenario& scenario);
+// The scenario's cluster with its prices: the trainer's facts and constants (models/machine/priced_cluster.h).
+PricedCluster priced_cluster(const Scenario& scenario);
 
 }  // namespace slipway::scenarios

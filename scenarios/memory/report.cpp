@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "scenarios/answers/description.h"
@@ -35,7 +36,7 @@ MemoryReport memory_report(const PreparedStep& prepared, const Timeline& timelin
   report.verdict = verdict_of(prepared.scenario, needs);
   report.step_time_s = prepared.periodic ? replayed_step_s(prepared.scenario)
                                          : step_time_of(prepared.graph, replay(prepared.graph, prepared.durations, 3));
-  report.interval = interval_of(prepared.scenario, report.step_time_s);
+  report.interval = interval_of(prepared, report.step_time_s);
   return report;
 }
 

@@ -15,6 +15,7 @@
 #include "scenarios/memory/changes.h"
 #include "scenarios/simulate/prediction.h"
 #include "scenarios/step/step_interval.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::scenarios {
 

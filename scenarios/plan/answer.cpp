@@ -199,7 +199,7 @@ const Description<Answer>& description() {
           .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.plan.scenario.name; })
           .key("trainer", "text", "trainer as whose steps work was priced; null: by the machine profiles alone",
                [](const Answer& a) { return a.plan.scenario.trainer.name; })
-          .when([](const Answer& a) { return is_priced_by_trainer(a.plan.scenario); })
+          .when([](const Answer& a) { return is_priced_by_trainer(a.plan.scenario.cluster); })
           .else_null()
           .key("complete", "bool", "false: interrupted, the answer is the best so far",
                of(result_in, &SearchResult::complete))

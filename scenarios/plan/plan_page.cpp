@@ -5,6 +5,7 @@
 #include "scenarios/answers/readable.h"
 #include "scenarios/plan/table.h"
 #include "scenarios/simulate/simulate_report.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::scenarios {
 namespace {

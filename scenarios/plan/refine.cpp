@@ -166,7 +166,7 @@ class Refiner {
 
   double bound_of(const Variant& variant) const {
     const Scenario one = with_layout(scenario_, choice_of(variant));
-    return StepEstimator(one.step, one.cluster).passes_bound(one.step);
+    return StepEstimator(one.step, priced_cluster(one)).passes_bound(one.step);
   }
 
   std::vector<Variant> starts() const {
@@ -300,7 +300,7 @@ bool lower_limits(const std::vector<StageNeed>& needs, double memory_share, cons
 }  // namespace
 
 std::vector<int> balanced_by_time(const Scenario& scenario, double memory_share) {
-  SplitLoads loads = split_loads(scenario.step, scenario.cluster);
+  SplitLoads loads = split_loads(scenario.step, priced_cluster(scenario));
   const std::vector<int> fastest = balanced_layers(loads).value();
   if (loads.rank.empty()) return fastest;  // copies of the model: one rank's savings are another one's load
   loads.most_layers.assign(scenario.step.layout.pipeline, std::numeric_limits<int>::max() / 2);
@@ -318,9 +318,7 @@ void balance_stages(Scenario& scenario) {
   if (layout.split != SplitKind::balanced) return;
   layout.split_list.clear();
   if (layout.chunks == 1 && !has_unequal_stages(scenario.cluster, layout)) return;
-  Scenario paced = scenario;
-  set_prices(paced);
-  layout.split_list = balanced_by_time(paced, 1);
+  layout.split_list = balanced_by_time(scenario, 1);
 }
 
 void derive_split(Settings& settings, Scenario& scenario) {

@@ -113,13 +113,12 @@ void append(Part&& part, Part& all) {
 
 Screening screen(const Scenario& scenario, const SearchSpace& space, double memory_share, int threads,
                  const std::function<bool()>& interrupted) {
-  Scenario priced = scenario;
-  set_prices(priced);
+  const PricedCluster cluster = priced_cluster(scenario);
   const std::vector<SearchSpace> spaces = parts_of(space);
   std::vector<Part> parts(spaces.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    StepEstimator estimator(scenario.step, priced.cluster, scenario.memory);
+    StepEstimator estimator(scenario.step, cluster, scenario.memory);
     for (std::size_t i = next++; i < spaces.size(); i = next++)
       parts[i] = screen_part(scenario, spaces[i], memory_share, estimator, interrupted);
   };

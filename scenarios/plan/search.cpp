@@ -100,9 +100,7 @@ std::optional<PricedLayout> closest_of(const Scenario& scenario, const Screening
 
 void simulate(const Scenario& scenario, const std::vector<Candidate>& candidates, const SearchOptions& options,
               SearchResult& result) {
-  Scenario priced = scenario;
-  set_prices(priced);
-  StepEstimator estimator(scenario.step, priced.cluster, scenario.memory);
+  StepEstimator estimator(scenario.step, priced_cluster(scenario), scenario.memory);
   Ranking ranking(scenario, options, estimator, candidates);
   const double share = is_uneven(scenario.cluster) ? 1 - share_of_refining : 1;
   const auto best =
@@ -120,9 +118,7 @@ void simulate(const Scenario& scenario, const std::vector<Candidate>& candidates
 // Ranks a shard's candidates, and reports what was found of them.
 void simulate_shard(const Scenario& scenario, const std::vector<Candidate>& candidates, const SearchOptions& options,
                     SearchResult& result) {
-  Scenario priced = scenario;
-  set_prices(priced);
-  StepEstimator estimator(scenario.step, priced.cluster, scenario.memory);
+  StepEstimator estimator(scenario.step, priced_cluster(scenario), scenario.memory);
   const std::vector<std::size_t> numbers = points_in({options.shard, options.shards}, candidates.size());
   std::vector<Candidate> own;
   for (const std::size_t number : numbers) own.push_back(candidates[number]);
@@ -156,8 +152,7 @@ void add_intervals(const Scenario& scenario, SearchResult& result) {
   for (std::vector<PricedLayout>* rows : {&result.best, &result.pareto})
     for (PricedLayout& row : *rows) {
       if (!row.simulated) continue;
-      const Scenario chosen = with_layout(scenario, row.choice);
-      row.interval = interval_of(chosen, row.step_time_s);
+      row.interval = interval_of(replayable_step(with_layout(scenario, row.choice)), row.step_time_s);
       const PricedLayout& first = result.best.front();
       if (&row != &first && row.interval && first.interval)
         row.first_is_faster =

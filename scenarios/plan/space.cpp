@@ -213,7 +213,6 @@ Scenario with_layout(const Scenario& scenario, const Step& choice) {
   if (!choice.layout.placement.empty())
     changed.cluster.gpu_of_rank = gpus_in_order(changed.cluster, choice.layout.placement);
   balance_stages(changed);
-  set_prices(changed);
   return changed;
 }
 

@@ -13,6 +13,7 @@
 
 #include "scenarios/command_line/options.h"
 #include "scenarios/report/timeline_view.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::scenarios {
 

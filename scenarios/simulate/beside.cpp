@@ -11,6 +11,7 @@
 #include "scenarios/basis/basis.h"
 #include "scenarios/language/usage_error.h"
 #include "scenarios/step/step_interval.h"
+#include "schedules/time/replay.h"
 #include "sim/together.h"
 
 namespace slipway::scenarios {
@@ -110,10 +111,10 @@ Period period_of(const TaskGraph& graph, const Timeline& timeline, double horizo
 }
 
 Job job_of(const PreparedStep& prepared, int steps) {
-  return {prepared.graph, prepared.scenario.cluster, prepared.durations, steps};
+  return {prepared.graph, prepared.cluster, prepared.durations, steps};
 }
 
-void simulate_both(Neighbours& neighbours, const std::array<PreparedStep, 2>& both, const Cluster& common,
+void simulate_both(Neighbours& neighbours, const std::array<PreparedStep, 2>& both, const PricedCluster& common,
                    SimulationOptions options) {
   const double slower = std::max(neighbours[0].alone_s, neighbours[1].alone_s);
   for (double wanted = periods_wanted; wanted < periods_wanted * (1 << attempts); wanted *= 2) {
@@ -137,8 +138,8 @@ void simulate_both(Neighbours& neighbours, const std::array<PreparedStep, 2>& bo
       "nodes (--place packed), or give the longer one fewer micro-batches");
 }
 
-std::optional<double> half_width_of(const Scenario& scenario, double step_s) {
-  const auto interval = interval_of(scenario, step_s);
+std::optional<double> half_width_of(const PreparedStep& prepared, double step_s) {
+  const auto interval = interval_of(prepared, step_s);
   return interval ? std::optional(interval->half_width()) : std::nullopt;
 }
 
@@ -152,6 +153,7 @@ Neighbours beside(const Scenario& first, const Scenario& second, Interleaving in
   const auto gpus = gpus_of(interleaving, common.groups[0].gpus_per_node,
                             {rank_count(first.step.layout), rank_count(second.step.layout)});
   std::array<PreparedStep, 2> both{prepared_on(first, common, gpus[0]), prepared_on(second, common, gpus[1])};
+  const PricedCluster& hardware = both[0].cluster;
   Neighbours neighbours;
   const auto options = [&](const std::string& what) {
     SimulationOptions how;
@@ -161,16 +163,16 @@ Neighbours beside(const Scenario& first, const Scenario& second, Interleaving in
   for (std::size_t j = 0; j < 2; ++j) {
     const Job alone[] = {job_of(both[j], 3)};
     const Timeline timeline =
-        simulate_together(common, alone, options("simulating " + scenarios[j]->name + " alone"))[0];
+        simulate_together(hardware, alone, options("simulating " + scenarios[j]->name + " alone"))[0];
     neighbours[j] = {scenarios[j]->name,
                      rank_count(scenarios[j]->step.layout),
                      period_of(both[j].graph, timeline, timeline.makespan_s).seconds,
                      0,
                      0,
                      {}};
-    neighbours[j].width = half_width_of(*scenarios[j], neighbours[j].alone_s);
+    neighbours[j].width = half_width_of(both[j], neighbours[j].alone_s);
   }
-  simulate_both(neighbours, both, common, options("simulating both"));
+  simulate_both(neighbours, both, hardware, options("simulating both"));
   return neighbours;
 }
 

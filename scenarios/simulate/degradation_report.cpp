@@ -5,6 +5,7 @@
 #include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "schedules/time/metrics.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::scenarios {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "scenarios/answers/answer_keys.h"
 #include "scenarios/step/prepared_step.h"
+#include "schedules/time/replay.h"
 #include "sim/simulate.h"
 
 namespace slipway::scenarios {

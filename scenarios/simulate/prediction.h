@@ -14,6 +14,7 @@
 #include "schedules/check/check.h"
 #include "schedules/memory/memory_timeline.h"
 #include "schedules/time/metrics.h"
+#include "schedules/time/replay.h"
 #include "sim/simulate.h"
 
 namespace slipway::scenarios {

@@ -79,7 +79,7 @@ std::optional<DegradationCost> cost_of_degradation(const SimulatedStep& step, do
   if (!is_degraded(prepared.scenario.cluster) || prepared.filling) return std::nullopt;
   SimulationOptions how;
   how.chains = options.chains;
-  const Cluster sound = healthy(prepared.scenario.cluster);
+  const PricedCluster sound = healthy(prepared.cluster);
   const std::vector<Simulation> without =
       simulate_showing("simulating the healthy cluster", err, prepared, sound, durations_of(prepared.graph, sound), how,
                        {options.steps}, OnInterrupt::partial);
@@ -135,7 +135,7 @@ int answer(const Scenario& scenario, const CommandOptions& options, std::ostream
   const SimulatedStep step = simulated_showing(scenario, how, err, OnInterrupt::partial);
   Prediction prediction = predicted(step, err);
   prediction.basis = basis_of(scenario);
-  prediction.interval = step_interval(scenario, prediction.step.step_time_s, prediction.basis.outside.size());
+  prediction.interval = step_interval(step.prepared, prediction.step.step_time_s, prediction.basis.outside.size());
   prediction.degradation = cost_of_degradation(step, prediction.step.step_time_s, how, err);
   prediction.skew = cost_of_skew(scenario, prediction.step.step_time_s, how, err);
   if (const auto path = options.text("trace")) {

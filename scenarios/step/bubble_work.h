@@ -2,7 +2,7 @@
 #pragma once
 
 #include "scenarios/language/scenario.h"
-#include "schedules/lower/lowering.h"
+#include "schedules/time/durations.h"
 
 namespace slipway::scenarios {
 
@@ -10,6 +10,6 @@ bool has_bubble_work(const Scenario& scenario);
 // Durations of the filled window with other prices: `own` are those of the unfilled step's tasks on `cluster`.
 // `stretch`: a factor on bubble work that computes.
 Durations window_durations(const Scenario& scenario, const TaskGraph& step, const Durations& own,
-                           const Cluster& cluster, int window, double stretch);
+                           const PricedCluster& cluster, int window, double stretch);
 
 }  // namespace slipway::scenarios

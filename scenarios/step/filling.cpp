@@ -11,6 +11,7 @@
 #include "schedules/fill/evaluation.h"
 #include "schedules/fill/kfac.h"
 #include "schedules/time/durations.h"
+#include "schedules/time/host_issue.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -72,7 +73,7 @@ bool is_of_the_papers_kind(const Scenario& scenario) {
 std::string closed_form_row(const PipeFisherModel& model) { return fmt::format("{:.4g} steps", model.ratio); }
 
 BubbleWork bubble_work_of(const Scenario& scenario, const TaskGraph& step, const Durations& own,
-                          const Cluster& cluster) {
+                          const PricedCluster& cluster) {
   if (scenario.step.optimizer.name == "kfac") return kfac_bubble_work(step, cluster);
   return evaluation_bubble_work(step, cluster, own, scenario.step.evaluation_micro_batches);
 }
@@ -82,7 +83,7 @@ BubbleWork bubble_work_of(const Scenario& scenario, const TaskGraph& step, const
 bool has_bubble_work(const Scenario& scenario) { return scenario.step.fill != Fill::none || uses_kfac(scenario.step); }
 
 Durations window_durations(const Scenario& scenario, const TaskGraph& step, const Durations& own,
-                           const Cluster& cluster, int window, double stretch) {
+                           const PricedCluster& cluster, int window, double stretch) {
   Durations durations;
   for (int s = 0; s < window; ++s) durations.seconds.insert(durations.seconds.end(), own.begin(), own.end());
   for (const BubbleTask& item : bubble_work_of(scenario, step, own, cluster).items)
@@ -97,7 +98,7 @@ void fill_bubbles(PreparedStep& prepared) {
   BubbleWork bubble_work;
   Filling filling;
   try {
-    bubble_work = bubble_work_of(scenario, prepared.graph, prepared.durations, scenario.cluster);
+    bubble_work = bubble_work_of(scenario, prepared.graph, prepared.durations, prepared.cluster);
     filling = fill(prepared.graph, prepared.durations, bubble_work, options);
   } catch (const std::invalid_argument& error) {
     throw UsageError(scenario.path + ": " + error.what());
@@ -107,7 +108,7 @@ void fill_bubbles(PreparedStep& prepared) {
   prepared.filling = summary_of(bubble_work, options, filling);
   prepared.graph = std::move(filling.graph);
   prepared.durations = std::move(filling.durations);
-  prepared.durations.host = host_issue_of(prepared.graph, scenario.cluster);  // bubble work is launched too
+  prepared.durations.host = host_issue_of(prepared.graph, prepared.cluster);  // bubble work is launched too
 }
 
 std::optional<PipeFisherModel> pipefisher_of(const Scenario& scenario) {

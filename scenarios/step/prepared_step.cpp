@@ -121,11 +121,12 @@ TaskGraph lowered(PreparedStep& prepared, const PrepareOptions& options) {
 }  // namespace
 
 PreparedStep prepared_unchecked(Scenario scenario, const PrepareOptions& options) {
-  PreparedStep prepared{std::move(scenario), {}, {}, {}, {}, {}};
+  PreparedStep prepared;
+  prepared.scenario = std::move(scenario);
+  prepared.cluster = priced_cluster(prepared.scenario);
   require_legal(prepared.scenario.step);
-  set_prices(prepared.scenario);
   prepared.graph = lowered(prepared, options);
-  prepared.durations = order_and_price(prepared.graph, prepared.scenario.cluster);
+  prepared.durations = order_and_price(prepared.graph, prepared.cluster);
   return prepared;
 }
 
@@ -233,7 +234,7 @@ std::string machines_text(const Cluster& cluster) {
 std::string trainer_text(const Scenario& scenario) {
   if (!scenario.names_trainer) return "";
   const std::string by = scenario.trainer_file.empty() ? "" : " of " + scenario.trainer_file;
-  if (is_priced_by_trainer(scenario)) return "; as " + scenario.trainer.name + by + " trains";
+  if (is_priced_by_trainer(scenario.cluster)) return "; as " + scenario.trainer.name + by + " trains";
   return "; this machine has no measured kernels: priced by its profile, not as " + scenario.trainer.name + " trains";
 }
 

@@ -14,12 +14,14 @@
 #include "scenarios/language/scenario.h"
 #include "scenarios/step/filling.h"
 #include "scenarios/step/graph_size.h"
+#include "schedules/time/durations.h"
 #include "schedules/time/periodic.h"
 
 namespace slipway::scenarios {
 
 struct PreparedStep {
   Scenario scenario;
+  PricedCluster cluster;  // the scenario's, which all prices of this step are of
   TaskGraph graph;
   Durations durations;
   std::optional<FillSummary> filling;       // set: the graph is a window

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "schedules/time/replay.h"
+
 namespace slipway::scenarios {
 namespace {
 
@@ -51,9 +53,13 @@ SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& option
   return simulated_step(scenario, options,
                         {[](const Scenario& of, const PrepareOptions& how) { return prepared_step(of, how); },
                          [](const PreparedStep& prepared, const SimulationOptions& how, const std::vector<int>& steps) {
-                           return simulate_each(prepared.graph, prepared.scenario.cluster, prepared.durations, how,
+                           return simulate_each(prepared.graph, prepared.cluster, prepared.durations, how,
                                                 steps);
                          }});
+}
+
+PreparedStep replayable_step(const Scenario& scenario) {
+  return prepared_unchecked(scenario, {.representatives_only = true, .patience = 1});
 }
 
 SimulatedStep replayed_step(const Scenario& scenario) {

@@ -45,7 +45,10 @@ struct StepWorkers {
 SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& options, const StepWorkers& work);
 SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& options);
 
-// The same in a replay without contention and without checks. Throws std::invalid_argument where the cluster cannot price
+// A prepared step for replays, without checks: representatives, and a few periods. Throws std::invalid_argument where the
+// cluster cannot price it.
+PreparedStep replayable_step(const Scenario& scenario);
+// The same as simulated_step in a replay without contention and without checks. Throws std::invalid_argument where the cluster cannot price
 // it.
 SimulatedStep replayed_step(const Scenario& scenario);
 // Seconds of a step in it.

@@ -27,7 +27,7 @@ double norm_of(const std::vector<double>& values) {
 }
 
 // d ln step / d ln value of every fitted number of the machine, in all groups that have it, by the path of the replay.
-void add_slopes(const Cluster& cluster, const Machine& machine, const PricedStep& step, StepInterval& interval) {
+void add_slopes(const PricedCluster& cluster, const Machine& machine, const PricedStep& step, StepInterval& interval) {
   constexpr double little = 1e-3;  // of the logarithm
   const double here = step.seconds(cluster);
   for (const FittedDeviation& each : machine.deviations) {
@@ -36,7 +36,7 @@ void add_slopes(const Cluster& cluster, const Machine& machine, const PricedStep
       moved.push_back(group.machine);
       if (group.machine.name == machine.name) *fitted_number(moved.back(), each.name) *= std::exp(little);
     }
-    const double slope = std::log(step.seconds(with_machines(cluster, moved)) / here) / little;
+    const double slope = std::log(step.seconds(PricedCluster(with_machines(cluster, moved))) / here) / little;
     const std::size_t first = interval.directions.size() - each.parts.size();
     for (std::size_t d = 0; d < each.parts.size(); ++d) interval.directions[first + d] += slope * each.parts[d];
     interval.numbers.push_back(
@@ -47,23 +47,23 @@ void add_slopes(const Cluster& cluster, const Machine& machine, const PricedStep
 // By a profile that `slipway calibrate` has fitted. What is unsure of one kind of work beyond the fit's numbers is so in
 // every task of it, so a step is as unsure as a task. Several kinds err apart from each other, which makes this wide
 // rather than narrow.
-std::optional<StepInterval> interval_of_profile(const Scenario& scenario, double step_s) {
+std::optional<StepInterval> interval_of_profile(const PreparedStep& prepared, double step_s) {
   constexpr double ninety = 1.6449;  // a normal distribution has 90 % within as many standard deviations
-  const Cluster& cluster = scenario.cluster;
+  const PricedCluster& cluster = prepared.cluster;
   StepInterval interval;
   for (const NodeGroup& group : cluster.groups) {
     if (!(group.machine.spread > 0)) return std::nullopt;
     interval.runs = std::max(interval.runs, group.machine.spread);
   }
   const auto has_deviations = [](const NodeGroup& group) { return !group.machine.deviations.empty(); };
-  PricedStep step(scenario);
-  if (std::any_of(cluster.groups.begin(), cluster.groups.end(), has_deviations)) step.replay();
+  std::optional<PricedStep> step;
+  if (std::any_of(cluster.groups.begin(), cluster.groups.end(), has_deviations)) step.emplace(prepared);
   std::set<std::string> seen;
   for (const NodeGroup& group : cluster.groups) {
     const Machine& machine = group.machine;
     if (!has_deviations(group) || !seen.insert(machine.name).second) continue;
     interval.directions.resize(interval.directions.size() + machine.deviations.front().parts.size());
-    add_slopes(cluster, machine, step, interval);
+    add_slopes(cluster, machine, *step, interval);
   }
   interval.constants = norm_of(interval.directions);
   const double width = std::exp(ninety * std::hypot(interval.constants, interval.runs));
@@ -85,11 +85,11 @@ double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
 
 double StepInterval::half_width() const { return 0.5 * std::log(high_s / low_s); }
 
-std::optional<StepInterval> step_interval(const Scenario& scenario, double step_s, std::size_t outside) {
-  if (!is_priced_by_trainer(scenario)) return interval_of_profile(scenario, step_s);
+std::optional<StepInterval> step_interval(const PreparedStep& prepared, double step_s, std::size_t outside) {
+  const Scenario& scenario = prepared.scenario;
+  if (!is_priced_by_trainer(scenario.cluster)) return interval_of_profile(prepared, step_s);
   const ConstantsOn fitted = [&](const Machine& machine) { return constants_on(scenario, machine); };
-  PricedStep step(scenario);
-  step.replay(fitted);
+  const PricedStep step(prepared);
   StepInterval interval;
   std::set<std::string> machines;
   for (const NodeGroup& group : scenario.cluster.groups) machines.insert(group.machine.name);
@@ -125,7 +125,7 @@ std::vector<Sensitivity> sensitivities(const StepInterval& interval) {
 
 double probability_faster(const Scenario& scenario, double step_s, const StepInterval& interval, double other_s,
                           const StepInterval& other) {
-  if (!is_priced_by_trainer(scenario)) {
+  if (!is_priced_by_trainer(scenario.cluster)) {
     std::vector<double> apart = interval.directions;  // what both layouts err in alike does not tell them apart
     for (std::size_t d = 0; d < apart.size(); ++d) apart[d] -= other.directions[d];
     const double spread = std::hypot(norm_of(apart), interval.runs, other.runs);

@@ -18,6 +18,7 @@
 #include "models/fit/pooled_fit.h"
 #include "scenarios/answers/description.h"
 #include "scenarios/language/scenario.h"
+#include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {
 
@@ -39,10 +40,10 @@ struct StepInterval {
   double half_width() const;  // of ln(step)
 };
 
-// `outside`: how many settings lie outside the fitted runs (basis.h). Unset where neither fitted
-// constants nor a calibrated profile price the step.
-std::optional<StepInterval> step_interval(const Scenario& scenario, double step_s, std::size_t outside);
-// Those of which a percent moves the step by 0.01 % and more, the largest first.
+// Of a step that takes `step_s`. `outside`: how many settings lie outside the fitted runs (basis.h). Unset where neither
+// fitted constants nor a calibrated profile price the step.
+std::optional<StepInterval> step_interval(const PreparedStep& prepared, double step_s, std::size_t outside);
+// Constants whose 1 % change moves the step by at least 0.01 %, largest first.
 std::vector<Sensitivity> sensitivities(const StepInterval& interval);
 // Probability that the first step is the faster one, of two layouts of one scenario.
 double probability_faster(const Scenario& scenario, double step_s, const StepInterval& interval, double other_s,

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"

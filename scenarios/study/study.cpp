@@ -37,7 +37,7 @@ StudyMetrics metrics_of_point(const StudyPoint& point) {
   StudyMetrics metrics;
   metrics.step_time_s = prediction.step.step_time_s;
   const Scenario& scenario = prepared.scenario;
-  const auto interval = interval_of(scenario, metrics.step_time_s);
+  const auto interval = interval_of(prepared, metrics.step_time_s);
   metrics.step_time_low_s = interval ? interval->low_s : absent;
   metrics.step_time_high_s = interval ? interval->high_s : absent;
   metrics.tokens_per_s = prediction.tokens_per_s;

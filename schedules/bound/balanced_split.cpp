@@ -8,6 +8,8 @@
 #include <string>
 
 #include "schedules/bound/estimate_parts.h"
+#include "schedules/lower/lowering.h"
+#include "schedules/time/link_path.h"
 
 namespace slipway::schedules {
 
@@ -88,13 +90,13 @@ bool has_unequal_stages(const Cluster& cluster, const Layout& layout) {
   return has_several_machines(cluster) && differ(cluster, groups_of_pipeline_ranks(cluster, layout));
 }
 
-SplitLoads split_loads(const Step& step, const Cluster& cluster) {
+SplitLoads split_loads(const Step& step, const PricedCluster& cluster) {
   Parts parts(step, healthy(cluster));
   const Placement placement = placement_of(step);
   return {block_seconds(parts, step, placement), whose_loads(placement), {}};
 }
 
-std::vector<int> time_balanced_layers(const Step& step, const Cluster& cluster) {
+std::vector<int> time_balanced_layers(const Step& step, const PricedCluster& cluster) {
   return balanced_layers(split_loads(step, cluster)).value();
 }
 

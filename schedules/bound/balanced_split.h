@@ -25,8 +25,8 @@
 #include <optional>
 #include <vector>
 
-#include "models/machine/machine.h"
-#include "schedules/lower/lowering.h"
+#include "models/machine/priced_cluster.h"
+#include "schedules/step/step.h"
 
 namespace slipway::schedules {
 
@@ -54,8 +54,8 @@ bool keeps(const std::vector<int>& layers, const SplitLoads& loads);
 std::optional<std::vector<int>> balanced_layers(SplitLoads loads);
 
 // Loads for one copy of the model, without most_layers. Throws std::invalid_argument as lower() does.
-SplitLoads split_loads(const Step& step, const Cluster& cluster);
+SplitLoads split_loads(const Step& step, const PricedCluster& cluster);
 // balanced_layers of split_loads.
-std::vector<int> time_balanced_layers(const Step& step, const Cluster& cluster);
+std::vector<int> time_balanced_layers(const Step& step, const PricedCluster& cluster);
 
 }  // namespace slipway::schedules

@@ -7,7 +7,12 @@
 #include <stdexcept>
 #include <utility>
 
+#include "models/machine/cost.h"
 #include "schedules/bound/estimate_parts.h"
+#include "schedules/lower/lowering.h"
+#include "schedules/time/host_issue.h"
+#include "schedules/time/message_price.h"
+#include "schedules/time/work_price.h"
 
 namespace slipway::schedules {
 
@@ -148,7 +153,7 @@ BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Re
 
 namespace {
 
-LinkPath ring_path(const Cluster& cluster, Axis axis, int first, int stride, int count,
+LinkPath ring_path(const PricedCluster& cluster, Axis axis, int first, int stride, int count,
                    const TokenTraffic& tokens = {}) {
   if (count < 2) return {};
   Communicator ring{"", axis, {}, tokens};
@@ -161,7 +166,7 @@ LinkPath ring_path(const Cluster& cluster, Axis axis, int first, int stride, int
 namespace {
 
 // The member of a pipeline rank whose machines, over all pipeline ranks, have the lowest peaks; the first of several.
-int slowest_member(const Cluster& cluster, const Layout& layout) {
+int slowest_member(const PricedCluster& cluster, const Layout& layout) {
   const int members = layout.data * layout.context * layout.tensor;
   std::vector<double> seconds_per_flop;
   for (const NodeGroup& group : cluster.groups) {
@@ -180,7 +185,7 @@ int slowest_member(const Cluster& cluster, const Layout& layout) {
 
 }  // namespace
 
-Wiring wiring_of(const Cluster& cluster, const Layout& layout, const TokenTraffic& tokens) {
+Wiring wiring_of(const PricedCluster& cluster, const Layout& layout, const TokenTraffic& tokens) {
   Wiring wiring;
   const int p = layout.pipeline, t = layout.tensor, c = layout.context, members = layout.data * c * t;
   const bool dispatched = dispatches(sharding_of(layout));
@@ -209,7 +214,7 @@ Wiring wiring_of(const Cluster& cluster, const Layout& layout, const TokenTraffi
   return wiring;
 }
 
-LinkPath world_path(const Cluster& cluster, int ranks) { return ring_path(cluster, Axis::world, 0, 1, ranks); }
+LinkPath world_path(const PricedCluster& cluster, int ranks) { return ring_path(cluster, Axis::world, 0, 1, ranks); }
 
 namespace {
 
@@ -267,7 +272,7 @@ void bound_busy(Parts& parts, const Step& step, int m, StepEstimate& estimate) {
 
 // (4) of estimate.h.
 void bound_shared_gpus(Parts& parts, const Step& step, int m, StepEstimate& estimate) {
-  const Cluster& cluster = parts.cluster;
+  const PricedCluster& cluster = parts.cluster;
   const bool all_wait = step.layout.tensor == 1 || joins_all_ranks(parts.base);
   const bool on_cores = are_processors(cluster.groups);  // whose ranks do not halve each other's speed
   if (cluster.ranks_per_gpu == 1 || cluster.groups.size() > 1 || on_cores || !all_wait) return;
@@ -565,7 +570,7 @@ void bound_memory(Parts& parts, const Step& step, int m, StepEstimate& estimate)
 
 }  // namespace
 
-StepEstimator::StepEstimator(Step base, const Cluster& cluster, const MemoryConstants& trainer)
+StepEstimator::StepEstimator(Step base, const PricedCluster& cluster, const MemoryConstants& trainer)
     : parts_(std::make_unique<Parts>(std::move(base), cluster)) {
   if (trainer.facts.gradient_bytes > 0)
     parts_->least_gradients = std::min(1.0, trainer.facts.gradient_bytes / bytes_of(parts_->base.gradient_dtype));
@@ -608,7 +613,7 @@ double StepEstimator::passes_bound(const Step& step) {
                                                 end.data + end.optimizer));
 }
 
-StepEstimate estimate_step(const Step& step, const Cluster& cluster) {
+StepEstimate estimate_step(const Step& step, const PricedCluster& cluster) {
   if (step.actions != nullptr) throw std::invalid_argument("a schedule of a CSV has no closed form; name a schedule");
   return StepEstimator(step, cluster).estimate(step);
 }

@@ -18,8 +18,10 @@
 #include <vector>
 
 #include "models/machine/collectives.h"
+#include "models/machine/priced_cluster.h"
 #include "models/memory/memory_estimate.h"
 #include "schedules/time/durations.h"
+#include "schedules/time/link_path.h"
 
 namespace slipway::schedules {
 
@@ -73,8 +75,8 @@ struct Wiring {
   std::vector<int> alike;  // the first pipeline rank with the same machine and the same links of its groups
   LinkPath embedding;      // first and last pipeline rank
 };
-Wiring wiring_of(const Cluster& cluster, const Layout& layout, const TokenTraffic& tokens = {});
-LinkPath world_path(const Cluster& cluster, int ranks);
+Wiring wiring_of(const PricedCluster& cluster, const Layout& layout, const TokenTraffic& tokens = {});
+LinkPath world_path(const PricedCluster& cluster, int ranks);
 
 // The step in closed form, before any graph exists: a lower bound of its simulated time, split into terms, and a lower
 // bound of its memory. Searches (100,000 layouts) and fits (a table of runs) use it.
@@ -154,7 +156,7 @@ struct StepEstimate {
 class StepEstimator {
  public:
   // `base` gives everything but layout, schedule, micro-batch and recompute.
-  StepEstimator(Step base, const Cluster& cluster, const MemoryConstants& trainer = {});
+  StepEstimator(Step base, const PricedCluster& cluster, const MemoryConstants& trainer = {});
   StepEstimator(StepEstimator&& other) noexcept;
   ~StepEstimator();
 
@@ -177,6 +179,6 @@ class StepEstimator {
 };
 
 // Estimates one layout: `input` as for lower(), without a CSV's actions.
-StepEstimate estimate_step(const Step& step, const Cluster& cluster);
+StepEstimate estimate_step(const Step& step, const PricedCluster& cluster);
 
 }  // namespace slipway::schedules

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "models/machine/priced_cluster.h"
 #include "models/model/parameters.h"
 #include "schedules/memory/in_flight.h"
 #include "schedules/step/placement.h"
+#include "schedules/time/link_path.h"
+#include "schedules/time/message_price.h"
 
 namespace slipway::schedules {
 namespace {
@@ -76,7 +79,7 @@ ScheduleUse schedule_use(const Schedule& schedule, const ScheduleShape& shape) {
   return use;
 }
 
-StepEstimator::Parts::Parts(Step given, const Cluster& on)
+StepEstimator::Parts::Parts(Step given, const PricedCluster& on)
     : base(std::move(given)), cluster(at_best(on)), fastest_gpu(slipway::schedules::fastest_gpu(on)) {
   int block = 0;
   for (const BlockRun& run : base.model->runs) {

@@ -10,9 +10,11 @@
 #include <compare>
 #include <map>
 
+#include "models/machine/priced_cluster.h"
 #include "models/model/parameters.h"
 #include "schedules/bound/balanced_split.h"
 #include "schedules/bound/estimate.h"
+#include "schedules/time/link_path.h"
 
 namespace slipway::schedules {
 
@@ -81,10 +83,10 @@ struct StageCosts {
 };
 
 struct StepEstimator::Parts {
-  Parts(Step given, const Cluster& on);
+  Parts(Step given, const PricedCluster& on);
 
   Step base;
-  Cluster cluster;               // without degradation (models/machine/degradation.h)
+  PricedCluster cluster;         // without degradation (models/machine/degradation.h)
   double fastest_gpu = 1;        // of the degraded cluster
   std::vector<int> first_block;  // of each run
   bool tied = false;

@@ -17,6 +17,7 @@
 #include "schedules/draw/grid.h"
 #include "schedules/graph/membership.h"
 #include "schedules/graph/parallel.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::schedules {
 

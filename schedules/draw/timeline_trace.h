@@ -16,7 +16,7 @@
 #include <string>
 
 #include "models/trace/trace.h"
-#include "schedules/time/order.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::schedules {
 

@@ -4,6 +4,8 @@
 #include <stdexcept>
 
 #include "schedules/time/durations.h"
+#include "schedules/time/link_path.h"
+#include "schedules/time/message_price.h"
 
 namespace slipway::schedules {
 namespace {
@@ -16,7 +18,7 @@ struct Stop {
 
 class Maker {
  public:
-  Maker(const TaskGraph& step, const Cluster& cluster, const Durations& durations)
+  Maker(const TaskGraph& step, const PricedCluster& cluster, const Durations& durations)
       : step_(step), cluster_(cluster), durations_(durations) {}
 
   BubbleWork run(int micro_batches) {
@@ -114,7 +116,7 @@ class Maker {
   }
 
   const TaskGraph& step_;
-  const Cluster& cluster_;
+  const PricedCluster& cluster_;
   const Durations& durations_;
   BubbleWork bubble_work_;
   std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> pairs_;
@@ -123,7 +125,7 @@ class Maker {
 
 }  // namespace
 
-BubbleWork evaluation_bubble_work(const TaskGraph& step, const Cluster& cluster, const Durations& durations,
+BubbleWork evaluation_bubble_work(const TaskGraph& step, const PricedCluster& cluster, const Durations& durations,
                                   int micro_batches) {
   if (step.step.layout.tensor > 1 || step.step.layout.context > 1)
     throw std::invalid_argument(

@@ -8,14 +8,15 @@
 // Guarded by tests/schedules/fill_test.cpp.
 #pragma once
 
-#include "models/machine/machine.h"
+#include "models/machine/priced_cluster.h"
 #include "schedules/fill/fill.h"
+#include "schedules/time/durations.h"
 
 namespace slipway::schedules {
 
 // Requires an ordered `step` and `durations` of its tasks in seconds. `micro_batches`: per replica and window. Throws
 // std::invalid_argument for layers that are spread over ranks (tensor, context), because their forwards communicate.
-BubbleWork evaluation_bubble_work(const TaskGraph& step, const Cluster& cluster, const Durations& durations,
+BubbleWork evaluation_bubble_work(const TaskGraph& step, const PricedCluster& cluster, const Durations& durations,
                                   int micro_batches);
 
 }  // namespace slipway::schedules

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "schedules/lower/graph_builder.h"
+#include "schedules/time/global_order.h"
 
 namespace slipway::schedules {
 

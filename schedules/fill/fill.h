@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "schedules/check/check.h"
-#include "schedules/lower/lowering.h"
-#include "schedules/time/order.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::schedules {
 

@@ -5,6 +5,7 @@
 
 #include "schedules/check/findings.h"
 #include "schedules/fill/fill.h"
+#include "schedules/time/durations.h"
 
 namespace slipway::schedules {
 namespace {

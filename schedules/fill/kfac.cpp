@@ -10,6 +10,8 @@
 #include "schedules/lower/kfac_shares.h"
 #include "schedules/lower/segments.h"
 #include "schedules/time/durations.h"
+#include "schedules/time/link_path.h"
+#include "schedules/time/message_price.h"
 
 namespace slipway::schedules {
 namespace {
@@ -29,7 +31,7 @@ struct VisitTasks {
 
 class Maker {
  public:
-  Maker(const TaskGraph& step, const Cluster& cluster)
+  Maker(const TaskGraph& step, const PricedCluster& cluster)
       : step_(step), cluster_(cluster), blocks_(blocks_of(step.step.model)) {}
 
   BubbleWork run() {
@@ -242,7 +244,7 @@ class Maker {
   }
 
   const TaskGraph& step_;
-  const Cluster& cluster_;
+  const PricedCluster& cluster_;
   const std::vector<Block> blocks_;
   BubbleWork bubble_work_;
   std::vector<Replicas> replicas_;  // per rank
@@ -252,7 +254,7 @@ class Maker {
 
 }  // namespace
 
-BubbleWork kfac_bubble_work(const TaskGraph& step, const Cluster& cluster) {
+BubbleWork kfac_bubble_work(const TaskGraph& step, const PricedCluster& cluster) {
   if (step.step.layout.tensor > 1)
     throw std::invalid_argument("K-FAC needs whole layers on a rank (tensor 1): their factors are not sharded");
   return Maker(step, cluster).run();

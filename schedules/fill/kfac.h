@@ -12,7 +12,7 @@
 // kfac_shares.h counts what the work itself holds. Guarded by tests/schedules/kfac_test.cpp: each dependency.
 #pragma once
 
-#include "models/machine/machine.h"
+#include "models/machine/priced_cluster.h"
 #include "schedules/fill/fill.h"
 
 namespace slipway::schedules {
@@ -20,6 +20,6 @@ namespace slipway::schedules {
 // Requires an ordered `step` that was lowered with kfac. Throws std::invalid_argument when a machine cannot price it,
 // and for tensor parallel layers, whose factors would be spread over ranks. It also throws where the stages of a rank
 // have their copies on different ranks.
-BubbleWork kfac_bubble_work(const TaskGraph& step, const Cluster& cluster);
+BubbleWork kfac_bubble_work(const TaskGraph& step, const PricedCluster& cluster);
 
 }  // namespace slipway::schedules

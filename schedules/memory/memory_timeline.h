@@ -16,7 +16,7 @@
 
 #include "models/memory/memory_parts.h"
 #include "schedules/graph/task_graph.h"
-#include "schedules/time/order.h"
+#include "schedules/time/replay.h"
 #include "schedules/time/periodic.h"
 
 namespace slipway::schedules {

@@ -8,6 +8,7 @@
 
 #include "models/machine/machine.h"
 #include "schedules/time/periodic.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::schedules {
 

@@ -6,9 +6,15 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "schedules/time/beside.h"
+#include "schedules/time/host_issue.h"
+#include "schedules/time/link_path.h"
+#include "schedules/time/message_price.h"
 #include "schedules/time/metrics.h"
 #include "schedules/time/overlap.h"
+#include "schedules/time/replay.h"
 #include "schedules/time/waits.h"
+#include "schedules/time/work_price.h"
 
 namespace slipway::schedules {
 namespace {
@@ -21,7 +27,7 @@ struct LostPart {
   TaskId task;
   int count;
 };
-std::vector<std::vector<LostPart>> lost_by_task(const TaskGraph& graph, const Cluster& cluster,
+std::vector<std::vector<LostPart>> lost_by_task(const TaskGraph& graph, const PricedCluster& cluster,
                                                 const Durations& durations) {
   std::vector<std::vector<LostPart>> lost(graph.tasks.size());
   each_loss_beside(graph, cluster, durations, true, [&](const LossBeside& loss) {
@@ -35,7 +41,7 @@ std::vector<std::vector<LostPart>> lost_by_task(const TaskGraph& graph, const Cl
 
 class Walk {
  public:
-  Walk(const TaskGraph& graph, const Cluster& cluster, const Durations& durations, const Timeline& timeline,
+  Walk(const TaskGraph& graph, const PricedCluster& cluster, const Durations& durations, const Timeline& timeline,
        const PeriodicTimeline* periodic)
       : graph_(graph),
         cluster_(cluster),
@@ -210,7 +216,7 @@ class Walk {
   }
 
   const TaskGraph& graph_;
-  const Cluster& cluster_;
+  const PricedCluster& cluster_;
   const Durations& durations_;
   const Timeline& timeline_;
   const PeriodicTimeline* periodic_;
@@ -231,12 +237,12 @@ class Walk {
 
 }  // namespace
 
-std::vector<PathTerm> critical_path(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
+std::vector<PathTerm> critical_path(const TaskGraph& graph, const PricedCluster& cluster, const Durations& durations,
                                     const Timeline& timeline, const PeriodicTimeline* periodic) {
   return Walk(graph, cluster, durations, timeline, periodic).run();
 }
 
-std::vector<double> term_seconds(const TaskGraph& graph, const Cluster& cluster, const std::vector<PathTerm>& terms) {
+std::vector<double> term_seconds(const TaskGraph& graph, const PricedCluster& cluster, const std::vector<PathTerm>& terms) {
   std::map<std::int32_t, LinkPath> paths;
   const auto message = [&](const PathTerm& term) {
     const Communicator& communicator = graph.communicators[term.communicator];

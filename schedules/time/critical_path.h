@@ -12,9 +12,10 @@
 
 #include <vector>
 
-#include "models/machine/machine.h"
+#include "models/machine/priced_cluster.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/periodic.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::schedules {
 
@@ -37,10 +38,10 @@ struct PathTerm {
 
 // Terms in a fixed order. `timeline`: a replay of at least two steps with these durations. `periodic`: of a periodic
 // step.
-std::vector<PathTerm> critical_path(const TaskGraph& graph, const Cluster& cluster, const Durations& durations,
+std::vector<PathTerm> critical_path(const TaskGraph& graph, const PricedCluster& cluster, const Durations& durations,
                                     const Timeline& timeline, const PeriodicTimeline* periodic = nullptr);
 
 // Seconds of each term, once, on a cluster with other constants.
-std::vector<double> term_seconds(const TaskGraph& graph, const Cluster& cluster, const std::vector<PathTerm>& terms);
+std::vector<double> term_seconds(const TaskGraph& graph, const PricedCluster& cluster, const std::vector<PathTerm>& terms);
 
 }  // namespace slipway::schedules

@@ -288,7 +288,7 @@ LinkPath host_path(const Cluster& cluster, const Communicator& communicator) {
 
 }  // namespace
 
-LinkPath path_of(const Cluster& cluster, const Communicator& communicator) {
+LinkPath path_of(const PricedCluster& cluster, const Communicator& communicator) {
   if (communicator.axis == Axis::host) return host_path(cluster, communicator);
   LinkPath path = switched_path_of(cluster, communicator);
   take_mesh(path, cluster, communicator);

@@ -15,7 +15,7 @@
 
 #include <optional>
 
-#include "models/machine/machine.h"
+#include "models/machine/priced_cluster.h"
 #include "models/model/operators.h"
 #include "schedules/graph/task_graph.h"
 
@@ -39,7 +39,7 @@ struct LinkPath {
 };
 
 // Throws std::invalid_argument when two neighbours share no fabric, or one without a bandwidth.
-LinkPath path_of(const Cluster& cluster, const Communicator& communicator);
+LinkPath path_of(const PricedCluster& cluster, const Communicator& communicator);
 // The members' positions on the nodes; empty where nodes have unequal numbers of them, or recur in the order.
 std::optional<Span> span_of(const Cluster& cluster, const Communicator& communicator);
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "schedules/time/accounting.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::schedules {
 namespace {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "schedules/time/periodic.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::schedules {
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "schedules/time/durations.h"
-
 namespace slipway::schedules {
 
 HidingProduct product_beside(const TaskGraph& graph, const Work& message) {
@@ -26,19 +24,6 @@ HidingProduct product_beside(const TaskGraph& graph, const Work& message) {
 
 double exposed_seconds(double message_s, double product_s, int pieces) {
   return std::max(message_s / pieces, message_s - product_s * (pieces - 1) / pieces);
-}
-
-double seconds_of_message(const TaskGraph& graph, const Work& work, const Communicator& communicator,
-                          const LinkPath& path, const Cluster& cluster) {
-  const auto members = static_cast<int>(communicator.ranks.size());
-  double seconds = message_seconds(as_sent(graph.step.layout, work, path), members, path);
-  if (const HidingProduct beside = product_beside(graph, work); beside.product != nullptr) {
-    const std::int32_t rank = communicator.ranks.front();
-    const Machine& machine = cluster.groups[place_of(cluster, rank).group].machine;
-    const double product_s = machine.constants.whole * operator_seconds(machine, *beside.product, beside.direction);
-    seconds = exposed_seconds(seconds, product_s * slowdown_of(cluster, rank), members);
-  }
-  return seconds + seconds_before(work, communicator, cluster);
 }
 
 }  // namespace slipway::schedules

@@ -14,7 +14,6 @@
 
 #include "models/machine/cost.h"
 #include "schedules/graph/task_graph.h"
-#include "schedules/time/link_path.h"
 
 namespace slipway::schedules {
 
@@ -27,10 +26,5 @@ HidingProduct product_beside(const TaskGraph& graph, const Work& message);
 
 // What a message of `message_s` takes beside a product of `product_s`, in `pieces`.
 double exposed_seconds(double message_s, double product_s, int pieces);
-
-// Seconds of a message between these members: of what the trainer sends of it, but for what a product hides, behind what
-// members do before they send (schedules/time/durations.h has these parts). The only price of a message in a graph.
-double seconds_of_message(const TaskGraph& graph, const Work& work, const Communicator& communicator,
-                          const LinkPath& path, const Cluster& cluster);
 
 }  // namespace slipway::schedules

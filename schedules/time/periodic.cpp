@@ -4,6 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "schedules/time/durations.h"
+#include "schedules/time/host_issue.h"
+
 namespace slipway::schedules {
 
 namespace {

@@ -13,7 +13,8 @@
 #include <optional>
 
 #include "schedules/step/action.h"
-#include "schedules/time/order.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::schedules {
 

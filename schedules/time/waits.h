@@ -10,7 +10,7 @@
 #include <limits>
 #include <vector>
 
-#include "schedules/time/order.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::schedules {
 

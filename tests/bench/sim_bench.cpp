@@ -14,7 +14,8 @@
 #include "schedules/check/check.h"
 #include "schedules/draw/timeline_trace.h"
 #include "schedules/time/durations.h"
-#include "schedules/time/order.h"
+#include "schedules/time/global_order.h"
+#include "schedules/time/replay.h"
 #include "sim/simulate.h"
 
 namespace slipway::test {

@@ -7,7 +7,7 @@
 #include "models/trace/trace.h"
 #include "schedules/lower/lowering.h"
 #include "schedules/memory/memory_timeline.h"
-#include "schedules/time/order.h"
+#include "schedules/time/replay.h"
 #include "tests/support/rank_processes.h"
 #include "tests/support/tiny_runs.h"
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "schedules/lower/lowering.h"
+#include "schedules/time/global_order.h"
 #include "tests/support/tiny_runs.h"
 
 namespace slipway::test {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "schedules/lower/representatives.h"
+#include "schedules/time/replay.h"
 #include "sim/simulate.h"
 #include "tests/support/hand_graph.h"
 #include "tests/support/rank_script.h"

@@ -4,6 +4,8 @@
 #include "schedules/bundle/bundle.h"
 #include "schedules/lower/lowering.h"
 #include "schedules/rules/rules.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/global_order.h"
 #include "tests/fuzz/target.h"
 
 namespace slipway::test {

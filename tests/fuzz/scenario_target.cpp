@@ -5,6 +5,8 @@
 #include "scenarios/language/scenario.h"
 #include "schedules/bundle/bundle.h"
 #include "schedules/lower/lowering.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/global_order.h"
 #include "tests/fuzz/seed_files.h"
 #include "tests/fuzz/target.h"
 

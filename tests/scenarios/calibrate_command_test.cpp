@@ -18,7 +18,8 @@
 #include "scenarios/language/scenario.h"
 #include "schedules/draw/timeline_trace.h"
 #include "schedules/time/durations.h"
-#include "schedules/time/order.h"
+#include "schedules/time/global_order.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::test {
 namespace {

@@ -22,6 +22,7 @@
 #include "schedules/bundle/bundle.h"
 #include "schedules/memory/memory_timeline.h"
 #include "schedules/time/durations.h"
+#include "schedules/time/replay.h"
 #include "sim/simulate.h"
 #include "sim/together.h"
 #include "tests/support/drawn_scenario.h"

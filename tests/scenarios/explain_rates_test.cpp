@@ -7,13 +7,14 @@
 
 #include "scenarios/explain/moved_step.h"
 #include "scenarios/step/simulated_step.h"
+#include "schedules/time/work_price.h"
 #include "tests/support/example.h"
 
 namespace slipway::test {
 namespace {
 
 double seconds_at(MovedStep& step, const std::string& id, double speed) {
-  for (const Rate& rate : rates_of(step.scenario())) {
+  for (const Rate& rate : rates_of(step.scenario(), step.cluster())) {
     if (rate.id != id) continue;
     Moved moved(step.scenario().cluster);
     rate.move(moved, speed);
@@ -93,7 +94,7 @@ TEST(MovedStep, HasTheBubbleWorkOfTheStepAndMovesIt) {
 TEST(MovedStep, FindsTheSpeedThatMakesAStepAsLong) {
   const Scenario scenario = loaded("llama-8b-64xh100.yaml");
   MovedStep step(scenario);
-  for (const Rate& rate : rates_of(step.scenario())) {
+  for (const Rate& rate : rates_of(step.scenario(), step.cluster())) {
     Moved moved(step.scenario().cluster);
     rate.move(moved, 0.4);
     const double target = step.seconds(moved);
@@ -108,7 +109,7 @@ TEST(MovedStep, NoSpeedOfARateThatIsNotUsedExplainsAStep) {
   const Scenario scenario = loaded("llama-8b-64xh100.yaml", {"layout.tensor=1", "layout.sequence_parallel=false",
                                                              "layout.data=16", "layout.pipeline=4"});
   MovedStep step(scenario);
-  for (const Rate& rate : rates_of(step.scenario()))
+  for (const Rate& rate : rates_of(step.scenario(), step.cluster()))
     if (rate.id == "fixed") {
       EXPECT_FALSE(step.speed_for(rate, step.seconds() / 2));
     }

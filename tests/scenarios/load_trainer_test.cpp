@@ -6,6 +6,7 @@
 #include "scenarios/files/embedded_files.h"
 #include "schedules/lower/lowering.h"
 #include "schedules/time/durations.h"
+#include "schedules/time/host_issue.h"
 #include "tests/support/scenario_file.h"
 
 namespace slipway::test {

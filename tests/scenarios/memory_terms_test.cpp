@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "scenarios/memory/report.h"
+#include "schedules/time/replay.h"
 #include "tests/support/scenario_file.h"
 
 namespace slipway::test {

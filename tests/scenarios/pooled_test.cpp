@@ -14,6 +14,7 @@
 #include "scenarios/language/load_kernels.h"
 #include "scenarios/tables/pooled_runs.h"
 #include "scenarios/validate/residual_scores.h"
+#include "schedules/time/replay.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {

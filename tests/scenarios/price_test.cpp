@@ -13,6 +13,7 @@
 #include "scenarios/tables/price.h"
 #include "scenarios/tables/priced_run.h"
 #include "scenarios/validate/graph_prices.h"
+#include "schedules/time/replay.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {

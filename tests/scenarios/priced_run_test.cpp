@@ -11,6 +11,7 @@
 
 #include "scenarios/language/load_trainer.h"
 #include "scenarios/tables/formats.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::test {
 namespace {

@@ -11,6 +11,7 @@
 #include "scenarios/tables/names.h"
 #include "scenarios/tables/price.h"
 #include "scenarios/validate/report.h"
+#include "schedules/time/work_price.h"
 #include "tests/support/table_text.h"
 
 namespace slipway::test {

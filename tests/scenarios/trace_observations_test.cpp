@@ -8,6 +8,8 @@
 
 #include "schedules/draw/timeline_trace.h"
 #include "schedules/time/durations.h"
+#include "schedules/time/global_order.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::test {
 namespace {

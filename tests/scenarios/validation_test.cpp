@@ -9,6 +9,7 @@
 #include "scenarios/tables/priced_run.h"
 #include "scenarios/validate/scores.h"
 #include "scenarios/validate/validation.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::test {
 

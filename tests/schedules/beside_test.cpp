@@ -5,7 +5,9 @@
 #include <numeric>
 
 #include "schedules/lower/lowering.h"
+#include "schedules/time/beside.h"
 #include "schedules/time/durations.h"
+#include "schedules/time/global_order.h"
 #include "tests/support/hand_graph.h"
 
 namespace slipway::test {

@@ -1,11 +1,14 @@
 // Where a step's time goes: both accounts sum to the step, and each part is what a closed form says.
+#include "models/machine/cost.h"
 #include "schedules/time/breakdown.h"
 
 #include <gtest/gtest.h>
 
 #include "schedules/lower/lowering.h"
+#include "schedules/time/durations.h"
 #include "schedules/time/metrics.h"
-#include "schedules/time/order.h"
+#include "schedules/time/replay.h"
+#include "schedules/time/work_price.h"
 
 namespace slipway::test {
 namespace {

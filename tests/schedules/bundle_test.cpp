@@ -12,6 +12,8 @@
 
 #include "schedules/bundle/bundle.h"
 #include "schedules/lower/lowering.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/global_order.h"
 
 namespace slipway::test {
 namespace {

@@ -8,6 +8,8 @@
 #include "schedules/draw/grid.h"
 #include "schedules/lower/lowering.h"
 #include "schedules/rules/rules.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/global_order.h"
 #include "tests/support/unit_replay.h"
 
 namespace slipway::test {

@@ -1,16 +1,19 @@
 // The closed form of a step against the simulator and the list replay, over random layouts of small models.
+#include "models/machine/cost.h"
 #include "schedules/bound/estimate.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "models/machine/trained_cluster.h"
+#include "models/machine/priced_cluster.h"
 #include "models/model/parameters.h"
 #include "schedules/memory/memory_timeline.h"
 #include "schedules/rules/rules.h"
 #include "schedules/time/durations.h"
+#include "schedules/time/global_order.h"
 #include "schedules/time/metrics.h"
+#include "schedules/time/replay.h"
 #include "sim/simulate.h"
 #include "tests/support/round_gpu.h"
 

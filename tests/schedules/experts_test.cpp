@@ -6,14 +6,15 @@
 #include <random>
 #include <set>
 
-#include "models/machine/trained_cluster.h"
+#include "models/machine/priced_cluster.h"
 #include "models/model/parameters.h"
 #include "schedules/check/check.h"
 #include "schedules/lower/lowering.h"
 #include "schedules/lower/representatives.h"
 #include "schedules/rules/rules.h"
 #include "schedules/time/durations.h"
-#include "schedules/time/order.h"
+#include "schedules/time/global_order.h"
+#include "schedules/time/replay.h"
 #include "tests/support/round_gpu.h"
 
 namespace slipway::test {

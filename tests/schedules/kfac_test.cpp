@@ -9,7 +9,8 @@
 #include "schedules/graph/bubble_work.h"
 #include "schedules/lower/kfac_shares.h"
 #include "schedules/time/durations.h"
-#include "schedules/time/order.h"
+#include "schedules/time/global_order.h"
+#include "schedules/time/replay.h"
 #include "tests/support/hand_graph.h"
 
 namespace slipway::test {

@@ -11,7 +11,8 @@
 #include "schedules/memory/memory_timeline.h"
 #include "schedules/rules/rules.h"
 #include "schedules/time/durations.h"
-#include "schedules/time/order.h"
+#include "schedules/time/global_order.h"
+#include "schedules/time/replay.h"
 #include "sim/simulate.h"
 #include "tests/support/round_gpu.h"
 

@@ -9,7 +9,9 @@
 #include "schedules/lower/lowering.h"
 #include "schedules/memory/memory_timeline.h"
 #include "schedules/step/placement.h"
-#include "schedules/time/order.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/global_order.h"
+#include "schedules/time/replay.h"
 #include "tests/support/broken_graph.h"
 #include "tests/support/tiny_runs.h"
 

@@ -7,6 +7,9 @@
 #include "schedules/draw/timeline_trace.h"
 #include "schedules/lower/lowering.h"
 #include "schedules/memory/memory_timeline.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/global_order.h"
+#include "schedules/time/replay.h"
 #include "tests/support/tiny_runs.h"
 
 namespace slipway::test {

@@ -2,7 +2,10 @@
 
 #include "models/memory/closed_form.h"
 #include "schedules/memory/memory_timeline.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/global_order.h"
 #include "schedules/time/metrics.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::test {
 namespace {

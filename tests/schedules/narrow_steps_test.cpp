@@ -13,6 +13,8 @@
 #include "schedules/rules/rules.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/metrics.h"
+#include "schedules/time/replay.h"
+#include "schedules/time/work_price.h"
 #include "sim/simulate.h"
 #include "tests/support/round_gpu.h"
 

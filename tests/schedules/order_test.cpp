@@ -1,4 +1,4 @@
-#include "schedules/time/order.h"
+#include "schedules/time/replay.h"
 
 #include <gtest/gtest.h>
 

@@ -10,8 +10,11 @@
 #include "schedules/check/check.h"
 #include "schedules/memory/memory_timeline.h"
 #include "schedules/rules/rules.h"
+#include "schedules/time/beside.h"
 #include "schedules/time/durations.h"
+#include "schedules/time/global_order.h"
 #include "schedules/time/metrics.h"
+#include "schedules/time/replay.h"
 #include "sim/simulate.h"
 #include "tests/support/round_gpu.h"
 

@@ -10,6 +10,8 @@
 #include "schedules/check/actions.h"
 #include "schedules/check/check.h"
 #include "schedules/lower/lowering.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/global_order.h"
 
 namespace slipway::test {
 namespace {

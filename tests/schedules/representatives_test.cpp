@@ -13,6 +13,7 @@
 #include "schedules/memory/memory_timeline.h"
 #include "schedules/rules/rules.h"
 #include "schedules/time/durations.h"
+#include "schedules/time/global_order.h"
 #include "schedules/time/metrics.h"
 #include "sim/simulate.h"
 #include "tests/support/round_gpu.h"

@@ -9,7 +9,9 @@
 
 #include "schedules/check/check.h"
 #include "schedules/lower/lowering.h"
-#include "schedules/time/order.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/global_order.h"
+#include "schedules/time/replay.h"
 #include "tests/support/hand_graph.h"
 #include "tests/support/tiny_runs.h"
 

@@ -7,6 +7,9 @@
 #include <set>
 #include <tuple>
 
+#include "schedules/time/durations.h"
+#include "schedules/time/global_order.h"
+#include "schedules/time/replay.h"
 #include "tests/support/hand_graph.h"
 
 namespace slipway::test {

@@ -1,4 +1,5 @@
 // What tasks of a timeline waited for, on graphs whose answer is known by construction.
+#include "schedules/time/replay.h"
 #include "schedules/time/waits.h"
 
 #include <gtest/gtest.h>

@@ -7,8 +7,10 @@
 
 #include "schedules/check/check.h"
 #include "schedules/lower/lowering.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/global_order.h"
 #include "schedules/time/metrics.h"
-#include "schedules/time/order.h"
+#include "schedules/time/replay.h"
 #include "tests/support/broken_graph.h"
 
 namespace slipway::test {

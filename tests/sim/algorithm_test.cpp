@@ -7,6 +7,7 @@
 #include "models/machine/collectives.h"
 #include "models/machine/topology.h"
 #include "schedules/time/link_path.h"
+#include "schedules/time/replay.h"
 #include "sim/patterns.h"
 #include "sim/simulate.h"
 #include "tests/support/hand_graph.h"

@@ -1,4 +1,5 @@
 // A chain simulated as one unit against its tasks one by one: equal to the last bit.
+#include "schedules/time/global_order.h"
 #include "sim/chains.h"
 
 #include <gmock/gmock.h>

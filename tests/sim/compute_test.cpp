@@ -1,6 +1,7 @@
 // Compute speeds that change while tasks run, against closed forms.
 #include <gtest/gtest.h>
 
+#include "schedules/time/replay.h"
 #include "sim/simulate.h"
 #include "tests/support/hand_graph.h"
 

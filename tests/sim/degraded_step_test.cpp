@@ -8,6 +8,7 @@
 #include "schedules/lower/representatives.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/metrics.h"
+#include "schedules/time/replay.h"
 #include "sim/simulate.h"
 #include "tests/support/hand_graph.h"
 

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "schedules/time/durations.h"
+#include "schedules/time/global_order.h"
+#include "schedules/time/replay.h"
 #include "sim/isolate.h"
 #include "sim/simulate.h"
 #include "tests/support/hand_graph.h"

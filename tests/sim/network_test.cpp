@@ -3,6 +3,9 @@
 
 #include <stdexcept>
 
+#include "schedules/time/durations.h"
+#include "schedules/time/global_order.h"
+#include "schedules/time/replay.h"
 #include "sim/simulate.h"
 #include "tests/support/hand_graph.h"
 

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "schedules/lower/lowering.h"
-#include "schedules/time/order.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/global_order.h"
+#include "schedules/time/replay.h"
 #include "sim/simulate.h"
 #include "tests/support/hand_graph.h"
 

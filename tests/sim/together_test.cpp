@@ -1,4 +1,5 @@
 // Two jobs in one cluster, against closed forms.
+#include "schedules/time/replay.h"
 #include "sim/together.h"
 
 #include <gtest/gtest.h>

@@ -4,12 +4,14 @@
 
 #include <cmath>
 
-#include "models/machine/trained_cluster.h"
+#include "models/machine/priced_cluster.h"
 #include "schedules/time/critical_path.h"
 #include "schedules/time/durations.h"
+#include "schedules/time/host_issue.h"
 #include "schedules/time/link_path.h"
 #include "schedules/time/metrics.h"
 #include "schedules/time/periodic.h"
+#include "schedules/time/replay.h"
 #include "sim/simulate.h"
 #include "sim/together.h"
 #include "tests/support/hand_graph.h"
@@ -48,7 +50,7 @@ struct Hardware {
   TrainerFacts trainer{};
 };
 
-Cluster trained_cluster(const Hardware& hardware) {
+Cluster priced_cluster(const Hardware& hardware) {
   Cluster cluster;
   cluster.name = "trained";
   cluster.groups = {{measured_gpu(), hardware.nodes, hardware.gpus}};
@@ -126,7 +128,7 @@ TEST(TrainedStep, HasTheDatesOfTheReplayWhereNothingContends) {
           trainer.all_reduces_gradients = zero == 2;
           trainer.reduces_each_tensor = zero == 3;
           trainer.host_driven_collectives = true;
-          const Cluster cluster = trained_cluster({.host_kernel = host, .trainer = trainer});
+          const Cluster cluster = priced_cluster({.host_kernel = host, .trainer = trainer});
           TaskGraph graph = lower(in);
           for (Work& work : graph.works)
             if (work.kind == WorkKind::transfer) work.bytes = 0;  // flows may meet; closed forms do not
@@ -160,7 +162,7 @@ TEST(TrainedStep, HasTheDatesOfTheReplayWithFlowsThatDoNotMeet) {
         if (zero > 0 && axes.data == 1) continue;
         Step in = step_of(axes);
         in.layout.zero = zero;
-        const Cluster cluster = trained_cluster(
+        const Cluster cluster = priced_cluster(
             {.host_kernel = host, .nodes = axes.pipeline == 2 ? 2 : 4, .gpus = axes.pipeline == 2 ? 1 : 4});
         TaskGraph graph = lower(in);
         const Durations durations = order_and_price(graph, cluster);
@@ -186,7 +188,7 @@ TEST(TrainedStep, UnderContentionWaitsForNothingButItsHostsLanesAndPredecessors)
       for (const int zero : {0, 1, 3}) {
         Step in = step_of(axes);
         in.layout.zero = zero;
-        const Cluster cluster = trained_cluster(
+        const Cluster cluster = priced_cluster(
             {.host_kernel = host, .nodes = 4, .gpus = axes.tensor * axes.context * axes.data, .gpus_per_port = 2});
         TaskGraph graph = lower(in);
         const Durations durations = order_and_price(graph, cluster);
@@ -256,7 +258,7 @@ TEST(TrainedCollective, AloneTakesAsFlowsWhatItsPriceSays) {
            {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::all_to_all}) {
         TrainerFacts trainer;
         trainer.reduces_each_tensor = each_tensor;
-        Cluster cluster = trained_cluster(
+        Cluster cluster = priced_cluster(
             {.nodes = at.nodes, .gpus = at.gpus, .gpus_per_port = at.gpus_per_port, .trainer = trainer});
         cluster.algorithms.fill(at.algorithm);
         std::vector<std::int32_t> ranks;
@@ -281,7 +283,7 @@ double on_links(const Cluster& cluster, const std::vector<std::int32_t>& ranks, 
 TEST(TrainedCollective, TwoGroupsThatShareAPortEachTakeTwiceTheTimeOnLinks) {
   const double bytes = 1e8;
   // GPUs with a port each: both groups use those of ranks 0 and 4, whose ring has the same way.
-  const Cluster own = trained_cluster({.nodes = 2, .gpus = 4});
+  const Cluster own = priced_cluster({.nodes = 2, .gpus = 4});
   HandGraph hand(8);
   hand.collective(Collective::all_gather, {0, 4}, bytes);
   hand.graph.communicators.push_back(hand.graph.communicators.front());
@@ -301,7 +303,7 @@ TEST(TrainedCollective, TwoGroupsThatShareAPortEachTakeTwiceTheTimeOnLinks) {
 // The price of a message already has its share of the port; so all GPUs of it together are no slower.
 TEST(TrainedCollective, GpusOfOnePortTogetherTakeWhatThePriceOfEachSays) {
   const double bytes = 1e8;
-  const Cluster cluster = trained_cluster({.nodes = 2, .gpus = 4, .gpus_per_port = 2});
+  const Cluster cluster = priced_cluster({.nodes = 2, .gpus = 4, .gpus_per_port = 2});
   const double alone = seconds(cluster, Collective::all_reduce, {{0, 4}}, CollectiveFidelity::closed_form, bytes);
   for (const auto fidelity : {CollectiveFidelity::flows, CollectiveFidelity::automatic}) {
     EXPECT_NEAR(seconds(cluster, Collective::all_reduce, {{0, 4}}, fidelity, bytes), alone, 1e-9 * alone);
@@ -317,7 +319,7 @@ TEST(TrainedCollective, GpusOfOnePortTogetherTakeWhatThePriceOfEachSays) {
 // launch + hop (n − 1) + v S/(B share) + own S/(n B) + ramp √(v S), as the study of kernels fits it
 // (scenarios/studies/kernels/README.md), on a port as training has it; besides, the start and the sums of gradients.
 TEST(TrainedCollective, InsideANodeTakesTheFormOfTheMeasuredKernelsOverSizeAndMembers) {
-  const Cluster cluster = trained_cluster({.nodes = 1, .gpus = 8});
+  const Cluster cluster = priced_cluster({.nodes = 1, .gpus = 8});
   const double port = 0.85 * 2e10, whole = 1.1, sums = 2e11, start = 4e-5;  // the book's share and start
   for (const int n : {2, 3, 8})
     for (const double S : {1e5, 1e7, 1e9}) {
@@ -412,7 +414,7 @@ TEST(TrainedCollective, BetweenNodesOfOneAndOfFourGpusHasAQuarterOfThePort) {
 TEST(TrainedCollective, OfGpusOnOnePortOfAWeakPairTakesTheLesserOfItsShareAndThePairs) {
   const double bytes = 1e8, port = 0.8 * 4e9, whole = 1.1;
   for (const double factor : {0.6, 0.3}) {
-    Cluster cluster = trained_cluster({.nodes = 2, .gpus = 2, .gpus_per_port = 2});
+    Cluster cluster = priced_cluster({.nodes = 2, .gpus = 2, .gpus_per_port = 2});
     cluster.weak_pairs = {{0, 1, factor}};
     const double rate = std::min(0.5, factor) * port;
     const double links = whole * bytes / 2 / rate, alone = whole * (3e-5 + 3e-6 + 1e-5) + links;
@@ -439,7 +441,7 @@ TEST(TrainedCollective, OfGpusOnOnePortOfAWeakPairTakesTheLesserOfItsShareAndThe
 
 TEST(TrainedCollective, InsideANodeTwoGroupsOfTheSameGpusTakeTwiceTheTimeOnLinks) {
   const double bytes = 1e8;
-  const Cluster cluster = trained_cluster({.nodes = 1, .gpus = 4});
+  const Cluster cluster = priced_cluster({.nodes = 1, .gpus = 4});
   const std::vector<std::int32_t> ranks{0, 1, 2, 3};
   const double alone = seconds(cluster, Collective::all_reduce, {ranks}, CollectiveFidelity::closed_form, bytes);
   EXPECT_NEAR(seconds(cluster, Collective::all_reduce, {ranks, {1, 2, 3, 0}}, CollectiveFidelity::automatic, bytes),
@@ -448,7 +450,7 @@ TEST(TrainedCollective, InsideANodeTwoGroupsOfTheSameGpusTakeTwiceTheTimeOnLinks
 
 // A collective inside a node has no latency per round; its start is what it waits for.
 TEST(TrainedCollective, ThatMostlyStartsIsNoTraffic) {
-  const Cluster cluster = trained_cluster({.nodes = 1, .gpus = 4});
+  const Cluster cluster = priced_cluster({.nodes = 1, .gpus = 4});
   HandGraph hand(4);
   hand.collective(Collective::all_reduce, {0, 1, 2, 3}, 8);
   hand.collective(Collective::all_reduce, {1, 2, 3, 0}, 8);
@@ -459,7 +461,7 @@ TEST(TrainedCollective, ThatMostlyStartsIsNoTraffic) {
 }
 
 TEST(TrainedStep, OfASlowHostTakesTheHostsTime) {
-  const Cluster cluster = trained_cluster({.host_kernel = slow_host, .nodes = 1, .gpus = 1});
+  const Cluster cluster = priced_cluster({.host_kernel = slow_host, .nodes = 1, .gpus = 1});
   TaskGraph graph = lower(step_of({1, 1, 1, 1}));
   const Durations durations = order_and_price(graph, cluster);
   const Timeline timeline = simulate(graph, cluster, durations, {}).timeline;
@@ -473,7 +475,7 @@ TEST(TrainedStep, OfASlowHostTakesTheHostsTime) {
 
 // Layers and micro-batches times one more forward pass of a layer, and four states of generators.
 TEST(TrainedStep, OfASlowHostTakesTheStatesOfGeneratorsForEachRecomputedLayer) {
-  const Cluster cluster = trained_cluster({.host_kernel = slow_host, .nodes = 1, .gpus = 1});
+  const Cluster cluster = priced_cluster({.host_kernel = slow_host, .nodes = 1, .gpus = 1});
   const Machine& machine = cluster.groups[0].machine;
   const auto period = [&](Recompute recompute) {
     Step in = step_of({1, 1, 1, 1});
@@ -500,7 +502,7 @@ bool has_period(double device_s, double lead_s) {
   const auto actions = periodic_actions((in.global_batch = micro_batches, action_lists(in)), micro_batches, 1);
   in.actions = std::make_shared<const ActionLists>(actions.value().actions);
   in.global_batch = actions->micro_batches;
-  const Cluster cluster = trained_cluster({.host_kernel = even_host, .nodes = 2, .gpus = 1});
+  const Cluster cluster = priced_cluster({.host_kernel = even_host, .nodes = 2, .gpus = 1});
   TaskGraph graph = lower(in);
   Durations durations = order_and_price(graph, cluster);
   std::vector<double> issued(2, -lead_s);
@@ -546,7 +548,7 @@ TEST(TrainedStep, HasACriticalPathOfTasksAndLaunchesThatTakesAsLong) {
       Step in = step_of({2, 1, 2, 2});
       in.schedule = schedule, in.layout.chunks = in.schedule == "1f1b" ? 1 : 2;
       in.layout.zero = 1;
-      const auto [path_s, step_s] = path_and_step(in, trained_cluster({.host_kernel = host}));
+      const auto [path_s, step_s] = path_and_step(in, priced_cluster({.host_kernel = host}));
       EXPECT_NEAR(path_s, step_s, 1e-6 * step_s) << schedule << " host " << host;
     }
 }
@@ -558,7 +560,7 @@ TEST(TrainedStep, HasACriticalPathThatTakesAsLongWithHiddenMessagesAndOnSlowGpus
       for (const double host : {0.0, even_host}) {
         Step in = step_of({2, 1, 2, 2});
         in.layout.sequence_parallel = true, in.overlap_tensor = overlaps, in.layout.zero = 1;
-        Cluster cluster = trained_cluster({.host_kernel = host});
+        Cluster cluster = priced_cluster({.host_kernel = host});
         if (slow)
           for (int gpu = 0; gpu < 16; ++gpu) cluster.degradation.slowdown.push_back(1 + 0.1 * (gpu % 5));
         const auto [path_s, step_s] = path_and_step(in, cluster);
@@ -567,7 +569,7 @@ TEST(TrainedStep, HasACriticalPathThatTakesAsLongWithHiddenMessagesAndOnSlowGpus
 }
 
 TEST(TrainedStep, OfTwoRanksOnAGpuWaitsForTheirHostsToo) {
-  Cluster cluster = trained_cluster({.host_kernel = slow_host, .nodes = 1, .gpus = 1});
+  Cluster cluster = priced_cluster({.host_kernel = slow_host, .nodes = 1, .gpus = 1});
   cluster.ranks_per_gpu = 2;
   const std::vector<Fabric> shared = shared_gpu_fabrics(cluster.groups);
   cluster.fabrics.insert(cluster.fabrics.begin(), shared.begin(), shared.end());
@@ -580,7 +582,7 @@ TEST(TrainedStep, OfTwoRanksOnAGpuWaitsForTheirHostsToo) {
 
 TEST(TrainedStep, OfTwoJobsThatDoNotMeetHasTheDatesOfEachAlone) {
   for (const double host : {even_host, slow_host}) {
-    const Cluster hardware = trained_cluster({.host_kernel = host, .nodes = 2, .gpus = 4});
+    const Cluster hardware = priced_cluster({.host_kernel = host, .nodes = 2, .gpus = 4});
     TaskGraph graph = lower(step_of({2, 1, 1, 2}));
     Cluster a = hardware, b = hardware;
     a.gpu_of_rank = {0, 1, 2, 3}, b.gpu_of_rank = {4, 5, 6, 7};

@@ -9,6 +9,8 @@
 
 #include "schedules/check/check.h"
 #include "schedules/lower/lowering.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/global_order.h"
 
 namespace slipway::test {
 

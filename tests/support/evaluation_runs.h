@@ -5,6 +5,7 @@
 
 #include "schedules/check/check.h"
 #include "schedules/fill/evaluation.h"
+#include "schedules/time/durations.h"
 #include "tests/support/hand_graph.h"
 #include "tests/support/tiny_runs.h"
 

@@ -7,6 +7,7 @@
 
 #include "models/machine/machine.h"
 #include "schedules/lower/lowering.h"
+#include "schedules/time/durations.h"
 
 namespace slipway::test {
 

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "exec/lanes/segment_replay.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::test {
 

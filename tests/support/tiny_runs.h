@@ -9,6 +9,8 @@
 #include "models/model/model.h"
 #include "schedules/bundle/bundle.h"
 #include "schedules/lower/lowering.h"
+#include "schedules/time/durations.h"
+#include "schedules/time/global_order.h"
 
 namespace slipway::test {
 

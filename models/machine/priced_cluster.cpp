@@ -1,4 +1,4 @@
-#include "models/machine/trained_cluster.h"
+#include "models/machine/priced_cluster.h"
 
 #include <algorithm>
 
@@ -37,14 +37,14 @@ void set_fabric(Fabric& fabric, const std::vector<NodeGroup>& groups) {
 
 }  // namespace
 
-bool has_kernels(const Cluster& cluster) {
+bool is_priced_by_trainer(const Cluster& cluster) {
   return std::all_of(cluster.groups.begin(), cluster.groups.end(), [](const NodeGroup& group) {
     return !group.machine.kernels.empty() && group.machine.blocks.empty();
   });
 }
 
-Cluster trained(Cluster cluster, const TrainerFacts& facts, const ConstantsOn& constants_on) {
-  if (!has_kernels(cluster)) return cluster;
+PricedCluster priced(Cluster cluster, const TrainerFacts& facts, const ConstantsOn& constants_on) {
+  if (!is_priced_by_trainer(cluster)) return PricedCluster(std::move(cluster));
   for (NodeGroup& group : cluster.groups) {
     group.machine.trained = true;
     group.machine.trainer = facts;
@@ -55,7 +55,11 @@ Cluster trained(Cluster cluster, const TrainerFacts& facts, const ConstantsOn& c
     if (fabric.scope != Fabric::Scope::gpu && !fabric.own) set_fabric(fabric, cluster.groups);
   if (!cluster.own_algorithms)
     for (std::size_t axis = 0; axis + 1 < cluster.algorithms.size(); ++axis) cluster.algorithms[axis] = Algorithm::nccl;
-  return cluster;
+  return PricedCluster(std::move(cluster));
 }
+
+PricedCluster healthy(PricedCluster cluster) { return PricedCluster(healthy(static_cast<Cluster&&>(cluster))); }
+
+PricedCluster at_best(PricedCluster cluster) { return PricedCluster(at_best(static_cast<Cluster&&>(cluster))); }
 
 }  // namespace slipway::models

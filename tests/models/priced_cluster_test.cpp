@@ -1,5 +1,5 @@
 // A cluster as a trainer uses it: prices of products, attention and messages by hand.
-#include "models/machine/trained_cluster.h"
+#include "models/machine/priced_cluster.h"
 
 #include <gtest/gtest.h>
 

@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "schedules/graph/task_graph.h"
-#include "schedules/lower/lowering.h"
 
 namespace slipway::schedules {
 
@@ -102,18 +101,5 @@ class ReadyQueue {
   std::priority_queue<Date, std::vector<Date>, std::greater<>> dates_;
   std::array<std::uint32_t, 256> known_{};  // buckets by the hash of their dates
 };
-
-// List replay: runs the graph in its global order with fixed durations and no contention. It is the independent
-// reference for tests of the simulator, and it makes the global order.
-
-struct Timeline {
-  std::vector<double> start, end;  // per task instance: step * tasks + id
-  int steps = 1;
-  double makespan_s = 0;
-};
-
-// Requires graph.order. Every lane runs its tasks in order. A task starts when its predecessors are done, the
-// lanes of all its members are free and their hosts have issued it.
-Timeline replay(const TaskGraph& graph, const Durations& durations, int steps = 1);
 
 }  // namespace slipway::schedules
