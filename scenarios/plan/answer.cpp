@@ -278,7 +278,7 @@ std::vector<std::string> neutral_layout(const LoadResult& as_written) {
   std::vector<std::string> list = {"layout.tensor=1",        "layout.sequence_parallel=false",
                                    "layout.pipeline=1",      "layout.chunks=",
                                    "layout.context=1",       "layout.data=",
-                                   "layout.zero=0",          "schedule.name=1f1b",
+                                   "layout.zero=0",          "schedule.name=" + default_schedule().name,
                                    "schedule.micro_batch=1", "schedule.recompute=none"};
   if (!as_written.scenario.step.layout.split_list.empty()) list.emplace_back("layout.split=");
   return list;

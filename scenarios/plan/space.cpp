@@ -74,7 +74,7 @@ class Walk {
       choice_.layout.chunks = chunks;
       for (const Schedule* schedule : space_.schedules) {
         // Without a pipeline all schedules are the same, and without replicas all levels of ZeRO.
-        if (pipeline == 1 && space_.schedules.size() > 1 && schedule->name != "1f1b") continue;
+        if (pipeline == 1 && space_.schedules.size() > 1 && !schedule->is_default) continue;
         choice_.schedule = schedule->name;
         if (!legal(choice_, of_schedules_)) continue;
         for (const int zero : space_.zero) {

@@ -57,10 +57,10 @@ struct Step {
   Layout layout;
 
   // Order of the passes.
-  std::string schedule = "1f1b";               // a name of all_schedules()
-  int slices = 1;                              // of a sequence (TeraPipe)
-  int group = 0;                               // ScheduleShape::group
-  std::shared_ptr<const ActionLists> actions;  // an imported CSV's, instead of the named schedule's
+  std::string schedule = default_schedule().name;  // a name of all_schedules()
+  int slices = 1;                                  // of a sequence (TeraPipe)
+  int group = 0;                                   // ScheduleShape::group
+  std::shared_ptr<const ActionLists> actions;      // an imported CSV's, instead of the named schedule's
 
   // Data and numbers.
   std::int64_t micro_batch = 1;   // sequences
