@@ -165,10 +165,10 @@ const TopologyParameter* parameter_named(const Topology& topology, std::string_v
   return nullptr;
 }
 
-TopologyParameter shape_parameter(std::string meaning) {
+TopologyParameter shape_parameter(std::string meaning, std::string otherwise) {
   return {.name = "shape",
           .meaning = std::move(meaning),
-          .otherwise = "none",
+          .otherwise = std::move(otherwise),
           .kind = TopologyParameter::Kind::integers,
           .min = 1};
 }

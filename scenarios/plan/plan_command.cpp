@@ -33,7 +33,8 @@ CommandOptions declared_options() {
       "the simulated step. Schedules: " +
           schedules_with([](const Schedule& schedule) { return schedule.searched; }, ", ") +
           "; to plan\n"
-          "with another, set it and --keep schedule.name. Where nodes or links differ: also layers per stage\n"
+          "with another, set it and --keep schedule.name. The action lists of schedule.csv stay: pipeline, chunks and\n"
+          "micro-batches are theirs. Where nodes or links differ: also layers per stage\n"
           "balanced by time, and for the first few layouts other orders of nodes and splits (--keep layout.placement,\n"
           "layout.split).",
       "slipway plan scenarios/examples/llama-70b-1024xh100.yaml -o best.yaml --emit megatron");

@@ -153,7 +153,8 @@ struct StepEstimate {
 
 class StepEstimator {
  public:
-  // `base` gives everything but layout, schedule, micro-batch and recompute.
+  // `base` gives everything but layout, schedule, micro-batch and recompute. Action lists of a CSV have the same bounds as
+  // a schedule's, because only the lists are asked what they are.
   StepEstimator(Step base, const Cluster& cluster, const MemoryConstants& trainer = {});
   StepEstimator(StepEstimator&& other) noexcept;
   ~StepEstimator();
@@ -176,7 +177,7 @@ class StepEstimator {
   std::unique_ptr<Parts> parts_;
 };
 
-// Estimates one layout: `input` as for lower(), without a CSV's actions.
+// Estimates one layout.
 StepEstimate estimate_step(const Step& step, const Cluster& cluster);
 
 }  // namespace slipway::schedules

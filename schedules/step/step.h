@@ -116,6 +116,10 @@ ScheduleShape schedule_shape(const Step& step);
 // The order of passes on each pipeline rank: `actions`, or those of the named schedule. Throws std::invalid_argument
 // where the schedule refuses the shape.
 ActionLists action_lists(const Step& step);
+ActionLists undelayed_lists(
+    const Step& step);  // the same with the whole backwards of a step that delays weight gradients
+// Micro-batches of these lists.
+int micro_batches_in(const ActionLists& lists);
 // K-FAC preconditions gradients before the update: a task per stage, and inverses that stay in memory.
 bool uses_kfac(const Step& step);
 // Tokens travel to the ranks of their experts.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <set>
+#include <stdexcept>
 
 #include "models/machine/machine.h"
 
@@ -272,6 +273,53 @@ TEST(Topologies, SayWhatDoesNotFit) {
   rails.fabrics[0].scope = Fabric::Scope::node;
   EXPECT_NE(refusal(rails), "");
   EXPECT_EQ(topology_named("hypercube"), nullptr);
+}
+
+TEST(Topologies, HaveDefaultsForWhatIsNotGivenAndNothingElse) {
+  Fabric tree = cluster_of("fat-tree", 8, 1, {4}).fabrics[0];
+  tree.parameters.erase("hop_latency");
+  EXPECT_EQ(number_of(tree, "oversubscription"), 1);
+  EXPECT_EQ(number_of(tree, "link_bandwidth"), B);
+  EXPECT_EQ(number_of(tree, "hop_latency"), 0);
+  EXPECT_EQ(word_of(tree, "routing"), "adaptive");
+  EXPECT_TRUE(counts_of(tree, "uplinks").empty());
+  EXPECT_THROW(number_of(tree, "global_bandwidth"), std::logic_error);
+  EXPECT_THROW(word_of(tree, "crossing"), std::logic_error);
+  EXPECT_THROW(number_of(Fabric{}, "hop_latency"), std::logic_error) << "a star";
+}
+
+TEST(Topologies, DeclareEachParameterOnceWithMeaningAndDefault) {
+  for (const Topology& topology : all_topologies()) {
+    std::set<std::string> names;
+    for (const TopologyParameter& each : topology.parameters) {
+      EXPECT_TRUE(names.insert(each.name).second) << topology.name << " " << each.name;
+      EXPECT_FALSE(each.meaning.empty()) << topology.name << " " << each.name;
+      EXPECT_FALSE(each.otherwise.empty()) << topology.name << " " << each.name;
+      EXPECT_EQ(each.kind == TopologyParameter::Kind::word, each.words != nullptr) << each.name;
+    }
+  }
+}
+
+TEST(Topologies, ThatShareAKeyGiveItOneType) {
+  const std::size_t before = all_topologies().size();
+  const auto declare = [](TopologyParameter parameter) {
+    const RegisterTopology wrong{{.name = "made-up", .summary = "", .parameters = {std::move(parameter)}}};
+  };
+  EXPECT_THROW(declare({.name = "uplinks", .meaning = "", .otherwise = ""}), std::logic_error);
+  EXPECT_THROW(declare({.name = "hop_latency", .meaning = "", .otherwise = "", .unit = ParameterUnit::bytes}),
+               std::logic_error);
+  EXPECT_EQ(all_topologies().size(), before);
+}
+
+TEST(Topologies, RunAtASpeedWhereTheirBandwidthsAndTimesAreGiven) {
+  Fabric dragonfly = cluster_of("dragonfly", 8, 1, {2, 2}).fabrics[0];
+  dragonfly.parameters["global_bandwidth"] = B;
+  speed_up_parameters(dragonfly, ParameterUnit::bytes_per_second, 4);
+  speed_up_parameters(dragonfly, ParameterUnit::seconds, 4);
+  EXPECT_EQ(global_bandwidth(dragonfly), 4 * B);
+  EXPECT_EQ(link_bandwidth(dragonfly), B) << "follows the port's";
+  EXPECT_EQ(number_of(dragonfly, "hop_latency"), hop / 4);
+  EXPECT_EQ(counts_of(dragonfly, "shape"), (std::vector<int>{2, 2}));
 }
 
 TEST(Topologies, CountPortsOverTheirMemberGroups) {

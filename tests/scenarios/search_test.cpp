@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 #include <optional>
+#include <random>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -268,6 +269,60 @@ TEST(Search, OfASplitBackwardHasTheTopTenOfExhaustiveSimulationAndSimulatesLessT
   ASSERT_EQ(found.best.size(), 10u);
   for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(layout_text(found.best[i].choice), layout_text(all[i].choice)) << i;
   EXPECT_LT(2 * found.simulated, found.legal);
+}
+
+// A legal order of passes, at random: a rank may run any pass whose input is there. Stage s is on rank s mod pipeline.
+ActionLists drawn_lists(int pipeline, int chunks, int micro_batches, bool splits, std::mt19937& draw) {
+  ActionLists lists(static_cast<std::size_t>(pipeline));
+  const Pass back = splits ? Pass::input_grad : Pass::backward;
+  std::vector<Action> open;
+  for (int j = 0; j < micro_batches; ++j) open.push_back({Pass::forward, 0, j});
+  while (!open.empty()) {
+    const std::size_t at = draw() % open.size();
+    const Action next = open[at];
+    open.erase(open.begin() + static_cast<std::ptrdiff_t>(at));
+    lists[static_cast<std::size_t>(next.stage % pipeline)].push_back(next);
+    const bool is_last = next.stage + 1 == pipeline * chunks;
+    if (next.pass == Pass::forward && !is_last) open.push_back({Pass::forward, next.stage + 1, next.micro_batch});
+    if (next.pass == Pass::forward && is_last) open.push_back({back, next.stage, next.micro_batch});
+    if (next.pass == Pass::input_grad) open.push_back({Pass::weight_grad, next.stage, next.micro_batch});
+    if (next.pass == back && next.stage > 0) open.push_back({back, next.stage - 1, next.micro_batch});
+  }
+  return lists;
+}
+
+// Bounds ask the lists what they are, so they hold for lists that no schedule makes.
+TEST(Search, AroundTheActionListsOfACsvHasTheAnswerOfExhaustiveSimulationAndBoundsThatHold) {
+  const ScenarioFolder folder;
+  std::mt19937 draw(7);
+  int layouts = 0;
+  for (const int chunks : {1, 1, 2, 2})
+    for (const bool splits : {false, true}) {
+      Scenario scenario = small_llama(folder, "40 MB", 8);
+      const int micro_batches = 4;
+      scenario.step.actions = std::make_shared<const ActionLists>(drawn_lists(2, chunks, micro_batches, splits, draw));
+      scenario.step.layout.chunks = chunks;
+      const SearchSpace space = search_space(scenario, {});
+      StepEstimator estimator(scenario.step, scenario.cluster, scenario.memory);
+      std::vector<PricedLayout> all;
+      each_layout(scenario, space, [&](const Step& choice) {
+        EXPECT_EQ(choice.layout.pipeline, 2);
+        EXPECT_EQ(choice.layout.chunks, chunks);
+        EXPECT_EQ(micro_batches_of(choice), micro_batches);
+        all.push_back(price_layout(scenario, choice));
+        EXPECT_LE(estimator.estimate(choice).memory_bytes, all.back().timeline_bytes * (1 + 1e-9))
+            << layout_text(choice);
+        EXPECT_LE(estimator.passes_bound(choice), all.back().step_time_s * (1 + 1e-9)) << layout_text(choice);
+      });
+      layouts += static_cast<int>(all.size());
+      const SearchOptions options;
+      std::erase_if(all, [&](const PricedLayout& row) { return !fits(row, options.memory_share); });
+      std::stable_sort(all.begin(), all.end(), is_better);
+      const SearchResult found = search_layouts(scenario, space, options);
+      ASSERT_EQ(found.best.size(), std::min<std::size_t>(all.size(), 10));
+      for (std::size_t i = 0; i < found.best.size(); ++i) EXPECT_EQ(found.best[i].step_time_s, all[i].step_time_s) << i;
+    }
+  EXPECT_GT(layouts, 50);
 }
 
 TEST(Search, TakesTensorDegreesAboveTheKeyValueHeadsToo) {

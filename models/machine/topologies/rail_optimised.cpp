@@ -94,7 +94,7 @@ bool is_star(const Fabric& fabric, const FabricPorts& ports) {
 const RegisterTopology registered{
     {.name = "rail-optimised",
      .summary = "GPU i of every node on leaf switch i; other rails over the core or through the node first (PXN)",
-     .parameters = {shape_parameter("nodes per unit; all unless given"),
+     .parameters = {shape_parameter("nodes per unit", "all nodes"),
                     uplinks_parameter(),
                     oversubscription_parameter(),
                     link_bandwidth_parameter(),
