@@ -72,7 +72,7 @@ struct TopologyParameter {
 };
 
 // Parameters that several topologies have.
-TopologyParameter shape_parameter(std::string meaning);             // counts from the ports upward
+TopologyParameter shape_parameter(std::string meaning, std::string otherwise = "none");  // counts from the ports upward
 TopologyParameter uplinks_parameter();                              // of a switch, per level; empty: none is missing
 TopologyParameter oversubscription_parameter();                     // bandwidth below the first switches / above them
 TopologyParameter link_bandwidth_parameter();                       // bytes/s of one inner link and direction
