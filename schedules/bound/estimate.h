@@ -153,8 +153,8 @@ struct StepEstimate {
 
 class StepEstimator {
  public:
-  // `base` gives everything but layout, schedule, micro-batch and recompute. Action lists of a CSV have the same bounds as
-  // a schedule's, because only the lists are asked what they are.
+  // `base` gives everything but layout, schedule, micro-batch and recompute. Action lists of a CSV have the bounds of
+  // schedules that are not plain, which ask the lists alone.
   StepEstimator(Step base, const Cluster& cluster, const MemoryConstants& trainer = {});
   StepEstimator(StepEstimator&& other) noexcept;
   ~StepEstimator();
