@@ -6,9 +6,12 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "models/machine/block_times.h"
@@ -92,18 +95,19 @@ bool are_processors(const std::vector<NodeGroup>& groups);
 
 struct Topology;  // models/machine/topology.h
 
-// A scenario's description of the links between a fabric's ports. Each kind of topology documents what it reads of it
-// (models/machine/topologies/).
-struct TopologyShape {
-  std::vector<int> shape{};     // counts from the ports upward; the kind defines them
-  std::vector<int> uplinks{};   // of a switch, per level; empty: none is missing
-  double oversubscription = 1;  // bandwidth below the first switches / above them
-  double link_bandwidth = 0;    // bytes/s of one inner link and direction; 0: that of one port
-  double global_bandwidth = 0;  // bytes/s of the longest links; 0: link_bandwidth
-  double hop_latency = 0;       // seconds more for every link between switches
-  bool pinned = false;          // a message takes one of the uplinks, by its destination; else all of them
-  bool moves_inside = false;    // to another rail: through the node first (NCCL's PXN)
+// The value of one parameter of a topology: a number, a list of whole numbers or a word.
+struct ParameterValue {
+  double number = 0;
+  std::vector<int> counts{};
+  std::string word{};
+  ParameterValue() = default;
+  ParameterValue(double value) : number(value) {}
+  ParameterValue(std::vector<int> values) : counts(std::move(values)) {}
+  ParameterValue(std::initializer_list<int> values) : counts(values) {}
+  ParameterValue(const char* value) : word(value) {}
 };
+// The given ones by name. Which there are, and the defaults of the others, the topology declares.
+using ParameterValues = std::map<std::string, ParameterValue, std::less<>>;
 
 // One network that connects GPUs. `scope` node: a separate copy inside every node; gpu: inside every GPU, for the ranks
 // that share it.
@@ -116,7 +120,7 @@ struct Fabric {
   double latency = 0;                  // seconds
   int gpus_per_port = 1;               // GPUs of a node that share one port
   const Topology* topology = nullptr;  // none: a star, in which nothing is shared but the ports
-  TopologyShape links;                 // of the topology
+  ParameterValues parameters{};        // of the topology, as far as they are given
   bool own = false;                    // bandwidth and latency are the user's, not those of the machines' links
 };
 

@@ -94,6 +94,41 @@ void find_way(const Cluster& cluster, const Fabric& fabric, const Place& from, c
   add_port_down(way, fabric, b);
 }
 
+// Throws where two topologies would give one key two types.
+void check_parameters(const Topology& topology) {
+  const auto words = [](const TopologyParameter& p) {
+    return p.words != nullptr ? p.words() : std::vector<std::string_view>();
+  };
+  for (const TopologyParameter& own : topology.parameters)
+    for (const Topology& other : registry()) {
+      const TopologyParameter* theirs = parameter_named(other, own.name);
+      if (theirs == nullptr) continue;
+      const bool same = own.kind == theirs->kind && own.unit == theirs->unit && own.min == theirs->min &&
+                        own.max == theirs->max && own.above_min == theirs->above_min && words(own) == words(*theirs);
+      if (!same)
+        throw std::logic_error("topologies " + topology.name + " and " + other.name + " declare the parameter '" +
+                               own.name + "' with different kinds, units, ranges or words");
+    }
+}
+
+const TopologyParameter& declared(const Fabric& fabric, std::string_view name) {
+  const TopologyParameter* found = fabric.topology != nullptr ? parameter_named(*fabric.topology, name) : nullptr;
+  if (found == nullptr)
+    throw std::logic_error("topology " + (fabric.topology != nullptr ? fabric.topology->name : std::string("star")) +
+                           " has no parameter '" + std::string(name) + "'");
+  return *found;
+}
+
+const ParameterValue* given(const Fabric& fabric, std::string_view name) {
+  const auto found = fabric.parameters.find(name);
+  return found != fabric.parameters.end() ? &found->second : nullptr;
+}
+
+double hop_latency(const Fabric& fabric) {
+  const ParameterValue* value = given(fabric, "hop_latency");
+  return value != nullptr ? value->number : 0;
+}
+
 }  // namespace
 
 const std::vector<Topology>& all_topologies() { return registry(); }
@@ -107,6 +142,7 @@ const Topology* topology_named(std::string_view name) {
 RegisterTopology::RegisterTopology(Topology topology) {
   if (topology_named(topology.name) != nullptr)
     throw std::logic_error("two topologies are registered as '" + topology.name + "'");
+  check_parameters(topology);
   auto& all = registry();
   const auto at = std::lower_bound(all.begin(), all.end(), topology,
                                    [](const Topology& a, const Topology& b) { return a.name < b.name; });
@@ -123,12 +159,91 @@ void add_port_down(Way& way, const Fabric& fabric, const Port& port) {
       {key_of(LinkKind::port_down, static_cast<std::uint32_t>(port.number)), fabric.bandwidth, -1, port.number});
 }
 
-double link_bandwidth(const Fabric& fabric) {
-  return fabric.links.link_bandwidth > 0 ? fabric.links.link_bandwidth : fabric.bandwidth;
+const TopologyParameter* parameter_named(const Topology& topology, std::string_view name) {
+  for (const TopologyParameter& parameter : topology.parameters)
+    if (parameter.name == name) return &parameter;
+  return nullptr;
 }
 
-double global_bandwidth(const Fabric& fabric) {
-  return fabric.links.global_bandwidth > 0 ? fabric.links.global_bandwidth : link_bandwidth(fabric);
+TopologyParameter shape_parameter(std::string meaning, std::string otherwise) {
+  return {.name = "shape",
+          .meaning = std::move(meaning),
+          .otherwise = std::move(otherwise),
+          .kind = TopologyParameter::Kind::integers,
+          .min = 1};
+}
+
+TopologyParameter uplinks_parameter() {
+  return {.name = "uplinks",
+          .meaning = "links upward of one switch, per level",
+          .otherwise = "by oversubscription",
+          .kind = TopologyParameter::Kind::integers,
+          .min = 1};
+}
+
+TopologyParameter oversubscription_parameter() {
+  return {.name = "oversubscription",
+          .meaning = "bandwidth below the leaf switches / above them",
+          .otherwise = "1",
+          .min = 1,
+          .fallback = [](const Fabric&) { return 1.0; }};
+}
+
+TopologyParameter link_bandwidth_parameter() {
+  return {.name = "link_bandwidth",
+          .meaning = "bandwidth of one link between switches, each direction",
+          .otherwise = "bandwidth of a port",
+          .unit = ParameterUnit::bytes_per_second,
+          .max = 1e18,
+          .above_min = true,
+          .fallback = [](const Fabric& fabric) { return fabric.bandwidth; }};
+}
+
+TopologyParameter global_bandwidth_parameter(std::string meaning) {
+  return {.name = "global_bandwidth",
+          .meaning = std::move(meaning),
+          .otherwise = "link_bandwidth",
+          .unit = ParameterUnit::bytes_per_second,
+          .max = 1e18,
+          .above_min = true,
+          .fallback = link_bandwidth};
+}
+
+TopologyParameter hop_latency_parameter() {
+  return {.name = "hop_latency",
+          .meaning = "latency of a message for each link between switches",
+          .otherwise = "0",
+          .unit = ParameterUnit::seconds,
+          .max = 1e3};
+}
+
+double number_of(const Fabric& fabric, std::string_view parameter) {
+  if (const ParameterValue* value = given(fabric, parameter)) return value->number;
+  const TopologyParameter& how = declared(fabric, parameter);
+  return how.fallback != nullptr ? how.fallback(fabric) : 0;
+}
+
+const std::vector<int>& counts_of(const Fabric& fabric, std::string_view parameter) {
+  static const std::vector<int> no_counts;
+  if (const ParameterValue* value = given(fabric, parameter)) return value->counts;
+  declared(fabric, parameter);
+  return no_counts;
+}
+
+std::string_view word_of(const Fabric& fabric, std::string_view parameter) {
+  const ParameterValue* value = given(fabric, parameter);
+  return value != nullptr ? std::string_view(value->word) : declared(fabric, parameter).words().front();
+}
+
+double link_bandwidth(const Fabric& fabric) { return number_of(fabric, "link_bandwidth"); }
+
+double global_bandwidth(const Fabric& fabric) { return number_of(fabric, "global_bandwidth"); }
+
+void speed_up_parameters(Fabric& fabric, ParameterUnit unit, double speed) {
+  for (auto& [name, value] : fabric.parameters) {
+    if (declared(fabric, name).unit != unit) continue;
+    value.number = unit == ParameterUnit::seconds ? value.number / speed : value.number * speed;
+  }
 }
 
 FabricPorts ports_of(const Cluster& cluster, const Fabric& fabric) {
@@ -156,7 +271,7 @@ void find_route(const Cluster& cluster, int fabric_index, int from, int to, Rout
   const Fabric& fabric = cluster.fabrics[fabric_index];
   const Place a = place_of(cluster, from), b = place_of(cluster, to);
   find_way(cluster, fabric, a, b, way);
-  route.latency = fabric.latency + way.hops * fabric.links.hop_latency;
+  route.latency = fabric.latency + way.hops * hop_latency(fabric);
   const int copy = fabric.scope != Fabric::Scope::cluster ? a.node : 0, leaves_by = way.leaves_by;
   add_links(cluster, way, fabric_index, copy, route);
   if (const double share = pair_share(cluster, a.node, b.node); share < 1) route.cap = share * fabric.bandwidth;
@@ -166,7 +281,7 @@ void find_route(const Cluster& cluster, int fabric_index, int from, int to, Rout
   const int inside = node_fabric_of(cluster, a);
   const Fabric& node = cluster.fabrics[inside];
   find_way(cluster, node, a, relay, way);
-  route.latency += node.latency + way.hops * node.links.hop_latency;
+  route.latency += node.latency + way.hops * hop_latency(node);
   add_links(cluster, way, inside, a.node, route);
 }
 

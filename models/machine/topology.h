@@ -7,10 +7,12 @@
 //   torus           along one dimension after the other
 //   pcie            GPUs behind switches behind host bridges
 //
-// A topology is one file in models/machine/topologies/: a pure function from two ports to the directed links on the
-// way, each with its bandwidth. No other code knows a topology: closed forms take the narrowest link, the simulator
-// shares the links among the flows on them. A link that can carry all that its ports send is left out. Guarded by
-// tests/models/topology_test.cpp (ways and bandwidths) and tests/sim/sim_topology_test.cpp (contention).
+// A topology is one file in models/machine/topologies/: the parameters that it has, and a pure function from two ports to
+// the directed links on the way, each with its bandwidth. No other code knows a topology. Closed forms take the narrowest
+// link, the simulator shares the links among the flows on them. A link that can carry all that its ports send is left out.
+// Keys, help, reading, refusing and the resolved text follow from the declared parameters (scenarios/language/keys.cpp,
+// load_cluster.cpp). Guarded by tests/models/topology_test.cpp (parameters, ways and bandwidths) and
+// tests/sim/sim_topology_test.cpp (contention).
 #pragma once
 
 #include <cstdint>
@@ -52,28 +54,65 @@ constexpr std::uint32_t key_of(LinkKind kind, std::uint32_t index) {
 }
 void add_port_up(Way& way, const Fabric& fabric, const Port& port);
 void add_port_down(Way& way, const Fabric& fabric, const Port& port);
-// bytes/s of an inner link, and of a longest one: the shape's, or else the ports'.
+enum class ParameterUnit : std::uint8_t { pure, bytes, bytes_per_second, seconds };
+
+// What a topology wants to know: the key cluster.fabrics.*.topology.<name>. Topologies that declare the same name share the
+// key, so kind, unit, range and words are the same, while default and meaning are each one's own.
+struct TopologyParameter {
+  enum class Kind : std::uint8_t { number, integer, integers, word };
+  std::string name;       // "uplinks"
+  std::string meaning;    // one line
+  std::string otherwise;  // the default, in words
+  Kind kind = Kind::number;
+  ParameterUnit unit = ParameterUnit::pure;            // of a number
+  double min = 0, max = 1e6;                           // inclusive, of numbers and of each item of a list
+  bool above_min = false;                              // min itself is excluded
+  std::vector<std::string_view> (*words)() = nullptr;  // the first is the default
+  double (*fallback)(const Fabric&) = nullptr;         // default of a number; nullptr: 0
+};
+
+// Parameters that several topologies have.
+TopologyParameter shape_parameter(std::string meaning, std::string otherwise = "none");  // counts from the ports upward
+TopologyParameter uplinks_parameter();                              // of a switch, per level; empty: none is missing
+TopologyParameter oversubscription_parameter();                     // bandwidth below the first switches / above them
+TopologyParameter link_bandwidth_parameter();                       // bytes/s of one inner link and direction
+TopologyParameter global_bandwidth_parameter(std::string meaning);  // bytes/s of a longest link
+TopologyParameter hop_latency_parameter();                          // seconds more for every link between switches
+
+// The value that the fabric gives to a parameter of its topology, or its default there. Throw std::logic_error where the
+// topology has no such parameter.
+double number_of(const Fabric& fabric, std::string_view parameter);
+const std::vector<int>& counts_of(const Fabric& fabric, std::string_view parameter);
+std::string_view word_of(const Fabric& fabric, std::string_view parameter);
+// bytes/s of an inner link, and of a longest one.
 double link_bandwidth(const Fabric& fabric);
 double global_bandwidth(const Fabric& fabric);
+// The given parameters of this unit as they would be at so many times the speed: bandwidths times it, seconds through it.
+void speed_up_parameters(Fabric& fabric, ParameterUnit unit, double speed);
 
 struct Topology {
   std::string name;     // "fat-tree"
   std::string summary;  // one line for `slipway list topologies`, with the source
-  std::string reads;    // the fields of TopologyShape that it reads, and what `shape` counts
-  // Empty when the shape fits the ports; otherwise the defect, what is allowed, and what to change.
+  std::vector<TopologyParameter> parameters;
+  // Empty when the parameters fit the ports; otherwise the defect, what is allowed, and what to change.
   struct Misfit {
     std::string key, message, remedy;  // key: "shape"
   };
   Misfit (*refuse)(const Fabric&, const FabricPorts&) = nullptr;
+  // The same once all fabrics of the cluster are known. Sets the parameters whose defaults follow from the others.
+  // nullptr: nothing does.
+  Misfit (*settle)(const Cluster&, Fabric&) = nullptr;
   void (*route)(const Fabric&, const FabricPorts&, const Port& from, const Port& to, Way& way) = nullptr;
   // True if every way has only the two ports' own links, and the same latency. nullptr: never.
   bool (*is_star)(const Fabric&, const FabricPorts&) = nullptr;
 };
+const TopologyParameter* parameter_named(const Topology& topology, std::string_view name);  // nullptr when it has none
 
 // All but the star, sorted by name; one by name (nullptr when unknown).
 const std::vector<Topology>& all_topologies();
 const Topology* topology_named(std::string_view name);
-// Put one static object of this type in each topology's file.
+// Put one static object of this type in each topology's file. Throws std::logic_error for a name that is taken, and for a
+// parameter that another topology declares with another kind, unit, range or words.
 struct RegisterTopology {
   explicit RegisterTopology(Topology topology);
 };

@@ -45,7 +45,8 @@ Word sequence_parallel_word(const Step& s) {
 Word schedule_word(const Step& s) {
   if (s.layout.pipeline == 1) return std::nullopt;
   if (s.actions) return "of a CSV";
-  return s.schedule == "interleaved-1f1b" ? "1f1b" : s.schedule;
+  const std::string& whole = schedule_of(s).interleaves;
+  return whole.empty() ? s.schedule : whole;
 }
 
 // Both 16-bit types have the same price.

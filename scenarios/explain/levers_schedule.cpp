@@ -22,14 +22,15 @@ Lever schedule_lever(const Schedule& schedule) {
           }};
 }
 
-// Interleaved 1F1B with so many stages on each rank.
+// The default order with so many stages on each rank.
 Lever chunks_lever(int chunks) {
   return {"interleaved, " + std::to_string(chunks) + " chunks", [chunks](Scenario& scenario) -> std::string {
             Step& step = scenario.step;
             if (step.layout.pipeline == 1) return no_pipeline;
             if (step.actions != nullptr) return "the order of passes is that of schedule.csv";
-            if (step.schedule == "interleaved-1f1b" && step.layout.chunks == chunks) return "it is the scenario's own";
-            step.schedule = "interleaved-1f1b";
+            const std::string& name = default_schedule(chunks).name;
+            if (step.schedule == name && step.layout.chunks == chunks) return "it is the scenario's own";
+            step.schedule = name;
             step.layout.chunks = chunks;
             step.slices = 1;
             return "";
@@ -43,7 +44,7 @@ Lever chunks_lever(int chunks) {
 std::vector<Lever> schedule_levers() {
   std::vector<Lever> levers;
   for (const Schedule& schedule : all_schedules())
-    if (schedule.copies == 1 && schedule.name != "interleaved-1f1b") levers.push_back(schedule_lever(schedule));
+    if (schedule.copies == 1 && schedule.interleaves.empty()) levers.push_back(schedule_lever(schedule));
   for (const int chunks : {2, 3, 4, 5, 8}) levers.push_back(chunks_lever(chunks));
   return levers;
 }

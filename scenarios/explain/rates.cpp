@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "models/machine/topology.h"
 #include "scenarios/step/bubble_work.h"
 
 namespace slipway::scenarios {
@@ -40,7 +41,7 @@ void stretch(Moved& moved, std::initializer_list<TimePart> parts, double speed) 
 void speed_up_links(Moved& moved, Fabric::Scope scope, double speed) {
   each_fabric(moved, scope, [&](Fabric& fabric) {
     fabric.bandwidth *= speed;
-    fabric.links.link_bandwidth *= speed, fabric.links.global_bandwidth *= speed;
+    speed_up_parameters(fabric, ParameterUnit::bytes_per_second, speed);
   });
 }
 
@@ -62,7 +63,7 @@ void start_network_messages_sooner(Moved& moved, double speed) {
   each_machine(moved, [&](Machine& machine) { machine.constants.network_start /= speed; });
   each_fabric(moved, Fabric::Scope::cluster, [&](Fabric& fabric) {
     fabric.latency /= speed;
-    fabric.links.hop_latency /= speed;
+    speed_up_parameters(fabric, ParameterUnit::seconds, speed);
   });
 }
 

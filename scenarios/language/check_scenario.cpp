@@ -115,9 +115,9 @@ void check_csv(Settings& settings, const Scenario& scenario) {
   const std::string file = settings.text("schedule.csv");  // a refused key has none any more
   if (!defects.empty() && looks_bidirectional(lists, shape)) {
     settings.refuse("schedule.csv", "every micro-batch goes through half of the stages only",
-                    "if that is one copy of the model for each direction, set schedule.name to chimera; otherwise "
-                    "correct " +
-                        file + "\n" + grid(lists, {}, {}, shape.pipeline * shape.chunks));
+                    "if that is one copy of the model for each direction, set schedule.name to " +
+                        schedules_with([](const Schedule& each) { return each.copies > 1; }, " or ") +
+                        "; otherwise correct " + file + "\n" + grid(lists, {}, {}, shape.pipeline * shape.chunks));
     return;
   }
   for (std::size_t i = 0; i < std::min(most, defects.size()); ++i) {

@@ -1,6 +1,9 @@
 #include "scenarios/language/keys.h"
 
+#include <algorithm>
 #include <cctype>
+#include <deque>
+#include <set>
 
 #include "models/machine/topology.h"
 #include "models/model/dtype.h"
@@ -943,13 +946,16 @@ std::span<const Key> degradation_keys() { return degradation_table; }
 
 namespace {
 
-Names routings() { return {"adaptive", "static"}; }
-Names crossings() { return {"core", "node"}; }
 Names scopes() { return {"node", "cluster"}; }
 
-// The family goes by the name of its paper, its members by that of their memory.
+// A schedule may go by the name of its paper: the first part of such a name is enough.
 std::string meant_schedule(std::string_view word) {
-  return word.starts_with("zero") ? did_you_mean({"zb-h1", "zb-h2", "zb-v"}) : "";
+  std::vector<std::string> meant;
+  for (const Schedule& schedule : all_schedules())
+    if (!schedule.also_called.empty() &&
+        word.starts_with(schedule.also_called.substr(0, schedule.also_called.find('-'))))
+      meant.push_back(schedule.name);
+  return meant.empty() ? "" : did_you_mean(meant);
 }
 
 Names schedules() {
@@ -1014,29 +1020,6 @@ const Key cluster_table[] = {
      .meaning = "the shared network between the ports", .derived = "star", .shorthand = "kind"},
     {.path = "cluster.fabrics.*.topology.kind", .type = choice,
      .meaning = "star: non-blocking, only ports are shared", .derived = "star", .choices = topologies},
-    {.path = "cluster.fabrics.*.topology.shape", .type = integers,
-     .meaning = "counts from the ports upward; their meaning: slipway list topologies",
-     .derived = "none", .min = 1, .max = 1e6},
-    {.path = "cluster.fabrics.*.topology.uplinks", .type = integers,
-     .meaning = "links upward of one switch, per level (fat-tree, rail-optimised)",
-     .derived = "by oversubscription", .min = 1, .max = 1e6},
-    {.path = "cluster.fabrics.*.topology.oversubscription", .type = number,
-     .meaning = "bandwidth below the leaf switches / above them (fat-tree, rail-optimised)",
-     .derived = "1", .min = 1, .max = 1e6},
-    {.path = "cluster.fabrics.*.topology.link_bandwidth", .type = number,
-     .meaning = "bandwidth of one link between switches, each direction", .derived = "bandwidth of a port", .max = 1e18,
-     .above_min = true, .unit = Unit::bytes_per_second},
-    {.path = "cluster.fabrics.*.topology.global_bandwidth", .type = number,
-     .meaning = "bandwidth of one link between groups (dragonfly) or processors (pcie)", .derived = "link_bandwidth",
-     .max = 1e18, .above_min = true, .unit = Unit::bytes_per_second},
-    {.path = "cluster.fabrics.*.topology.hop_latency", .type = number,
-     .meaning = "latency of a message for each link between switches", .derived = "0", .max = 1e3, .unit = Unit::seconds},
-    {.path = "cluster.fabrics.*.topology.routing", .type = choice,
-     .meaning = "adaptive: over all uplinks at once; static: over one, by the destination (fat-tree)",
-     .derived = "adaptive", .choices = routings},
-    {.path = "cluster.fabrics.*.topology.crossing", .type = choice,
-     .meaning = "way to another rail: over the core, or through the node first (rail-optimised)",
-     .derived = "node where nodes have a fabric, else core", .choices = crossings},
     {.path = "cluster.collectives", .type = section,
      .meaning = "algorithm of collectives: ring (in rank order), multi-ring (one per member of a node, over all its ports), tree (all-reduces), hierarchical, nccl (multi-ring or tree, whichever takes less), gloo (all-reduces in rings, all-gathers and reduce-scatters between all pairs); the gradient norm over all ranks takes nccl unless it or all is named",
      .derived = "nccl where GPUs have measured kernels; gloo on processors; else ring", .shorthand = "all"},
@@ -1124,7 +1107,7 @@ const Key work_table[] = {
 
     {.path = "schedule", .type = section, .meaning = "the order of micro-batches", .required = true,
      .shorthand = "name"},
-    {.path = "schedule.name", .type = choice, .meaning = "the pipeline schedule", .fallback = "1f1b",
+    {.path = "schedule.name", .type = choice, .meaning = "the pipeline schedule",
      .choices = schedules, .hint = meant_schedule,
      .bound = field<step, &Step::schedule>},
     {.path = "schedule.csv", .type = text,
@@ -1174,7 +1157,7 @@ const Key work_table[] = {
      .fallback = "false",
      .bound = field<step, &Step::overlap_tensor>},
     {.path = "schedule.delay_wgrad", .type = flag,
-     .meaning = "in the pairs of 1f1b-merged, weight gradients run while the message of their input gradient is on its way, as --delay-wgrad-compute of Megatron-Core; of predictions",
+     .meaning = "in a schedule of pairs that hide exchanges of tokens, weight gradients run while the message of their input gradient is on its way, as --delay-wgrad-compute of Megatron-Core; of predictions",
      .fallback = "false",
      .bound = field<step, &Step::delay_weight_grads>},
     {.path = "schedule.fill", .type = choice,
@@ -1190,12 +1173,108 @@ const Key work_table[] = {
 
 }  // namespace
 
+// Keys of what topologies declare (models/machine/topology.h): one row for all that have a parameter of this name.
+
+namespace {
+
+constexpr std::string_view topology_kind = "cluster.fabrics.*.topology.kind";
+
+KeyType type_of(TopologyParameter::Kind kind) {
+  switch (kind) {
+    case TopologyParameter::Kind::number:
+      return number;
+    case TopologyParameter::Kind::integer:
+      return integer;
+    case TopologyParameter::Kind::integers:
+      return integers;
+    case TopologyParameter::Kind::word:
+      return choice;
+  }
+  return text;
+}
+
+Unit unit_of(ParameterUnit unit) {
+  switch (unit) {
+    case ParameterUnit::pure:
+      return Unit::pure;
+    case ParameterUnit::bytes:
+      return Unit::bytes;
+    case ParameterUnit::bytes_per_second:
+      return Unit::bytes_per_second;
+    case ParameterUnit::seconds:
+      return Unit::seconds;
+  }
+  return Unit::pure;
+}
+
+// Each different text with the topologies that have it. One that all topologies share stands alone.
+std::string texts_of(std::string_view parameter, std::string TopologyParameter::*text) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> texts;
+  for (const Topology& topology : all_topologies()) {
+    const TopologyParameter* own = parameter_named(topology, parameter);
+    if (own == nullptr) continue;
+    auto at = std::find_if(texts.begin(), texts.end(), [&](const auto& each) { return each.first == own->*text; });
+    if (at == texts.end()) at = texts.insert(at, {own->*text, {}});
+    at->second.push_back(topology.name);
+  }
+  if (texts.size() == 1 && texts[0].second.size() == all_topologies().size()) return texts[0].first;
+  std::string all;
+  for (const auto& [each, kinds] : texts) {
+    all += (all.empty() ? "" : "; ") + each + " (";
+    for (const std::string& kind : kinds) all += (kind == kinds.front() ? "" : ", ") + kind;
+    all += ")";
+  }
+  return all;
+}
+
+std::string defaults_of(std::string_view parameter) {
+  std::set<std::string> defaults;
+  for (const Topology& topology : all_topologies())
+    if (const TopologyParameter* own = parameter_named(topology, parameter)) defaults.insert(own->otherwise);
+  return defaults.size() == 1 ? *defaults.begin() : texts_of(parameter, &TopologyParameter::otherwise);
+}
+
+std::vector<Key> topology_rows() {
+  static std::deque<std::string> texts;  // what the rows' views show
+  const auto kept = [](std::string each) { return std::string_view(texts.emplace_back(std::move(each))); };
+  std::vector<Key> rows;
+  std::set<std::string> seen;
+  for (const Topology& topology : all_topologies())
+    for (const TopologyParameter& each : topology.parameters)
+      if (seen.insert(each.name).second)
+        rows.push_back({.path = kept("cluster.fabrics.*.topology." + each.name),
+                        .type = type_of(each.kind),
+                        .meaning = kept(texts_of(each.name, &TopologyParameter::meaning)),
+                        .derived = kept(defaults_of(each.name)),
+                        .min = each.min,
+                        .max = each.max,
+                        .above_min = each.above_min,
+                        .unit = unit_of(each.unit),
+                        .choices = each.words});
+  return rows;
+}
+
+std::vector<Key> cluster_rows() {
+  std::vector<Key> rows;
+  for (const Key& key : cluster_table) {
+    rows.push_back(key);
+    if (key.path != topology_kind) continue;
+    for (Key& row : topology_rows()) rows.push_back(row);
+  }
+  return rows;
+}
+
+}  // namespace
+
 std::span<const Key> scenario_keys() {
   static const std::vector<Key> all = [] {
     std::vector<Key> keys(model_keys().begin(), model_keys().end());
-    keys.insert(keys.end(), std::begin(cluster_table), std::end(cluster_table));
+    const std::vector<Key> cluster = cluster_rows();
+    keys.insert(keys.end(), cluster.begin(), cluster.end());
     keys.insert(keys.end(), degradation_keys().begin(), degradation_keys().end());
     keys.insert(keys.end(), std::begin(work_table), std::end(work_table));
+    for (Key& key : keys)  // the catalogue's, which is whole only once main runs
+      if (key.path == "schedule.name") key.fallback = default_schedule().name;
     keys.insert(keys.end(), run_keys().begin(), run_keys().end());
     keys.insert(keys.end(), training_keys().begin(), training_keys().end());
     return keys;

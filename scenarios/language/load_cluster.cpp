@@ -185,72 +185,77 @@ bool load_speed(Settings& settings, const std::string& path, const std::vector<N
   return false;
 }
 
-// Where the scenario does not set it, messages to other rails move inside the node if they can.
-bool nodes_have_a_fabric(const Settings& settings) {
-  for (int i = 0; i < settings.length("cluster.fabrics"); ++i)
-    if (settings.text("cluster.fabrics." + std::to_string(i) + ".scope") == "node") return true;
-  return false;
+std::string names_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
 }
 
-// A star has nothing to say more of.
-bool is_plain(Settings& settings, const std::string& path) {
-  for (const char* key :
-       {"shape", "uplinks", "oversubscription", "link_bandwidth", "global_bandwidth", "hop_latency"}) {
-    if (!settings.given(path + key)) continue;
-    settings.refuse(path + key,
-                    "a star has nothing between its ports; allowed: with another kind (slipway list topologies)",
-                    "name a kind, or leave it out");
+// A parameter that the fabric's kind does not have. A star has nothing to say more of.
+void refuse_parameter(Settings& settings, const std::string& key, const Topology* topology) {
+  const std::string name(leaf_of(key));
+  if (topology == nullptr)
+    return settings.refuse(key,
+                           "a star has nothing between its ports; allowed: with another kind (slipway list topologies)",
+                           "name a kind, or leave it out");
+  std::vector<std::string> allowed, kinds;
+  for (const TopologyParameter& parameter : topology->parameters) allowed.push_back(parameter.name);
+  for (const Topology& other : all_topologies())
+    if (parameter_named(other, name) != nullptr) kinds.push_back(other.name);
+  settings.refuse(key, "topology " + topology->name + " has no such parameter; allowed: kind, " + names_of(allowed),
+                  "leave it out, or choose a kind that has it (" + names_of(kinds) + ")");
+}
+
+bool check_parameters(Settings& settings, const std::string& path, const Topology* topology) {
+  for (const Key* key : keys_below(scenario_keys(), "cluster.fabrics.0.topology")) {
+    const std::string name(leaf_of(key->path));
+    if (name == "kind" || !settings.given(path + name)) continue;
+    if (topology != nullptr && parameter_named(*topology, name) != nullptr) continue;
+    refuse_parameter(settings, path + name, topology);
     return false;
   }
   return true;
 }
 
-bool load_topology(Settings& settings, const std::string& fabric_path, const Cluster& cluster, Fabric& fabric) {
-  const std::string path = fabric_path + ".topology.";
-  const auto key = [&](const char* name) { return path + name; };
-  fabric.topology = topology_named(settings.text(key("kind")));
-  if (fabric.topology == nullptr) return is_plain(settings, path);
-  TopologyShape& links = fabric.links;
-  links.shape = settings.integers(key("shape"));
-  links.uplinks = settings.integers(key("uplinks"));
-  if (settings.given(key("oversubscription"))) links.oversubscription = settings.number(key("oversubscription"));
-  links.link_bandwidth = settings.number(key("link_bandwidth"));
-  links.global_bandwidth = settings.number(key("global_bandwidth"));
-  links.hop_latency = settings.number(key("hop_latency"));
-  links.pinned = settings.text(key("routing")) == "static";
-  links.moves_inside =
-      settings.given(key("crossing")) ? settings.text(key("crossing")) == "node" : nodes_have_a_fabric(settings);
-  const Topology::Misfit misfit = fabric.topology->refuse(fabric, ports_of(cluster, fabric));
+ParameterValue read_parameter(const Settings& settings, const std::string& key, TopologyParameter::Kind kind) {
+  switch (kind) {
+    case TopologyParameter::Kind::number:
+      return settings.number(key);
+    case TopologyParameter::Kind::integer:
+      return static_cast<double>(settings.integer(key));
+    case TopologyParameter::Kind::integers:
+      return settings.integers(key);
+    case TopologyParameter::Kind::word:
+      return settings.text(key).c_str();
+  }
+  return {};
+}
+
+bool fits(Settings& settings, const std::string& path, const Topology::Misfit& misfit) {
   if (misfit.message.empty()) return true;
   settings.refuse(path + misfit.key, misfit.message, misfit.remedy);
   return false;
 }
 
-// Data that moves inside the nodes first needs a fabric there.
-void check_crossing(Settings& settings, const Cluster& cluster, std::size_t f) {
-  const auto reaches = [&](int group) {
-    return std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(), [&](const Fabric& fabric) {
-      return fabric.scope == Fabric::Scope::node &&
-             std::find(fabric.groups.begin(), fabric.groups.end(), group) != fabric.groups.end();
-    });
-  };
-  for (const int group : cluster.fabrics[f].groups) {
-    if (cluster.groups[group].gpus_per_node == 1 || reaches(group)) continue;
-    settings.refuse("cluster.fabrics." + std::to_string(f) + ".topology.crossing",
-                    "data shall move through the node, but the nodes of group " + std::to_string(group) +
-                        " have no fabric; allowed: node with a fabric of scope node, or core",
-                    "add '- scope: node' to fabrics, or write crossing: core");
-    return;
-  }
+bool load_topology(Settings& settings, const std::string& fabric_path, const Cluster& cluster, Fabric& fabric) {
+  const std::string path = fabric_path + ".topology.";
+  fabric.topology = topology_named(settings.text(path + "kind"));
+  if (!check_parameters(settings, path, fabric.topology)) return false;
+  if (fabric.topology == nullptr) return true;
+  for (const TopologyParameter& parameter : fabric.topology->parameters)
+    if (const std::string key = path + parameter.name; settings.given(key))
+      fabric.parameters[parameter.name] = read_parameter(settings, key, parameter.kind);
+  return fits(settings, path, fabric.topology->refuse(fabric, ports_of(cluster, fabric)));
 }
 
 bool all_good(const Settings& settings, const std::string& path) {
   const std::string topology = path + ".topology";
-  return settings.good({path, path + ".name", path + ".scope", path + ".members", path + ".bandwidth",
-                        path + ".latency", path + ".gpus_per_port", topology, topology + ".kind", topology + ".shape",
-                        topology + ".uplinks", topology + ".oversubscription", topology + ".link_bandwidth",
-                        topology + ".global_bandwidth", topology + ".hop_latency", topology + ".routing",
-                        topology + ".crossing"});
+  if (!settings.good({path, path + ".name", path + ".scope", path + ".members", path + ".bandwidth", path + ".latency",
+                      path + ".gpus_per_port", topology}))
+    return false;
+  const std::vector<const Key*> keys = keys_below(scenario_keys(), "cluster.fabrics.0.topology");
+  return std::all_of(keys.begin(), keys.end(),
+                     [&](const Key* key) { return settings.good({topology + "." + std::string(leaf_of(key->path))}); });
 }
 
 // Ranks on processors send to other nodes through their node's one interface.
@@ -297,17 +302,23 @@ struct MapWriter {
 };
 
 Value topology_value(const Fabric& fabric) {
-  const TopologyShape& links = fabric.links;
   MapWriter to;
   to.add("kind", fabric.topology->name);
-  if (!links.shape.empty()) to.add("shape", list_of(links.shape));
-  if (!links.uplinks.empty()) to.add("uplinks", list_of(links.uplinks));
-  to.add("oversubscription", links.oversubscription);
-  to.add("link_bandwidth", link_bandwidth(fabric));
-  to.add("global_bandwidth", global_bandwidth(fabric));
-  to.add("hop_latency", links.hop_latency);
-  to.add("routing", std::string(links.pinned ? "static" : "adaptive"));
-  to.add("crossing", std::string(links.moves_inside ? "node" : "core"));
+  for (const TopologyParameter& parameter : fabric.topology->parameters) {
+    const char* name = parameter.name.c_str();
+    switch (parameter.kind) {
+      case TopologyParameter::Kind::number:
+      case TopologyParameter::Kind::integer:
+        to.add(name, number_of(fabric, name));
+        break;
+      case TopologyParameter::Kind::integers:
+        if (const std::vector<int>& counts = counts_of(fabric, name); !counts.empty()) to.add(name, list_of(counts));
+        break;
+      case TopologyParameter::Kind::word:
+        to.add(name, std::string(word_of(fabric, name)));
+        break;
+    }
+  }
   return to.map;
 }
 
@@ -317,8 +328,10 @@ void load_fabrics(Settings& settings, Cluster& cluster) {
   for (int i = 0; i < settings.length("cluster.fabrics"); ++i)
     if (std::optional<Fabric> fabric = load_fabric(settings, "cluster.fabrics." + std::to_string(i), cluster))
       cluster.fabrics.push_back(std::move(*fabric));
+  if (std::ssize(cluster.fabrics) != settings.length("cluster.fabrics")) return;
   for (std::size_t f = 0; f < cluster.fabrics.size(); ++f)
-    if (cluster.fabrics[f].links.moves_inside) check_crossing(settings, cluster, f);
+    if (Fabric& fabric = cluster.fabrics[f]; fabric.topology != nullptr && fabric.topology->settle != nullptr)
+      fits(settings, "cluster.fabrics." + std::to_string(f) + ".topology.", fabric.topology->settle(cluster, fabric));
 }
 
 Value fabric_value(const Fabric& fabric) {

@@ -53,6 +53,12 @@ std::string type_text(const Key& key) {
   return text;
 }
 
+// What a topology declares: `list topologies` has it, and a new topology must not change the reference.
+bool is_of_a_topology(const Key& key) {
+  constexpr std::string_view section = "cluster.fabrics.*.topology.";
+  return key.path.starts_with(section) && leaf_of(key.path) != "kind";
+}
+
 // Left out are names with a list command of their own; otherwise every new name would change the table.
 std::string allowed_text(const Key& key) {
   if (key.path == "model.name") return "slipway list models";
@@ -135,8 +141,11 @@ void list_schedules(std::ostream& out) {
 
 void list_topologies(std::ostream& out) {
   out << fmt::format("{:<16} {}\n", "star", "non-blocking: nothing is shared but the ports");
-  for (const Topology& topology : all_topologies())
-    out << fmt::format("{:<16} {}\n{:<16} reads {}\n", topology.name, topology.summary, "", topology.reads);
+  for (const Topology& topology : all_topologies()) {
+    out << fmt::format("{:<16} {}\n", topology.name, topology.summary);
+    for (const TopologyParameter& each : topology.parameters)
+      out << fmt::format("{:<16} {:<16} {}; default: {}\n", "", each.name, each.meaning, each.otherwise);
+  }
 }
 
 void list_keys(std::ostream& out, std::span<const Key> table) {
@@ -148,8 +157,9 @@ void list_keys(std::ostream& out, std::span<const Key> table) {
 void list_keys_as_markdown(std::ostream& out, std::span<const Key> table) {
   out << "| key | meaning | type | default | allowed |\n|---|---|---|---|---|\n";
   for (const Key& key : table)
-    out << fmt::format("| `{}` | {} | {} | {} | {} |\n", key.path, key.meaning, type_text(key), default_of(key),
-                       allowed_text(key));
+    if (!is_of_a_topology(key))
+      out << fmt::format("| `{}` | {} | {} | {} | {} |\n", key.path, key.meaning, type_text(key), default_of(key),
+                         allowed_text(key));
 }
 
 }  // namespace slipway::scenarios

@@ -16,7 +16,7 @@ void list_trainers(std::ostream& out);  // name, facts, machines of its publishe
 void list_trainer_keys(std::ostream& out);
 void list_constants(std::ostream& out);   // of a step: book and fitted values
 void list_schedules(std::ostream& out);   // name, chunks, what it is
-void list_topologies(std::ostream& out);  // name, description, the numbers that it reads
+void list_topologies(std::ostream& out);  // name, description, parameters with meaning and default
 void list_keys(std::ostream& out, std::span<const Key> table);
 // The reference table of docs/scenario-reference.md.
 void list_keys_as_markdown(std::ostream& out, std::span<const Key> table);

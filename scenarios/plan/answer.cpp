@@ -209,6 +209,9 @@ const Description<Answer>& description() {
                of(result_in, &SearchResult::too_large))
           .key("simulated", "count", "of these: simulated, because their bound left a chance",
                of(result_in, &SearchResult::simulated))
+          .key("schedule_csv", "bool", "true: every row runs the action lists of schedule.csv; present with that key",
+               [](const Answer&) { return true; })
+          .when([](const Answer& a) { return a.plan.scenario.step.actions != nullptr; })
           .key("memory_share", "0..1", "of a GPU's memory that a layout may need with 99 % probability",
                [](const Answer& a) { return a.plan.options.memory_share; })
           .list("best", "rows of the table, fastest first", best_in, plan_row_keys())
@@ -278,7 +281,7 @@ std::vector<std::string> neutral_layout(const LoadResult& as_written) {
   std::vector<std::string> list = {"layout.tensor=1",        "layout.sequence_parallel=false",
                                    "layout.pipeline=1",      "layout.chunks=",
                                    "layout.context=1",       "layout.data=",
-                                   "layout.zero=0",          "schedule.name=1f1b",
+                                   "layout.zero=0",          "schedule.name=" + default_schedule().name,
                                    "schedule.micro_batch=1", "schedule.recompute=none"};
   if (!as_written.scenario.step.layout.split_list.empty()) list.emplace_back("layout.split=");
   return list;
@@ -304,8 +307,6 @@ void refuse_unsearchable(const Scenario& scenario) {
     throw UsageError(scenario.path +
                      ": plan does not price by a block table; unset cluster.block_times, or compare "
                      "layouts with `slipway study`");
-  if (scenario.step.actions)
-    throw UsageError(scenario.path + ": schedule.csv fixes what plan searches; remove it, or use `slipway simulate`");
 }
 
 LoadResult load_with(const std::string& path, std::vector<std::string> overrides,
@@ -325,6 +326,36 @@ LoadResult load_neutral(const std::string& path, std::vector<std::string> overri
   loaded = load_scenario(path, overrides);
   loaded.scenario.step.global_batch = batch;
   return loaded;
+}
+
+// Loads with the action lists of schedule.csv, which fix the pipeline and its micro-batches: on each degree of tensor and
+// data parallelism that they leave, until the file loads.
+LoadResult load_around_csv(const std::string& path, const std::vector<std::string>& overrides,
+                           const std::vector<std::string>& kept, LoadResult as_written) {
+  const auto keeps = [&](const std::string& key) { return std::count(kept.begin(), kept.end(), key) > 0; };
+  const Step& step = as_written.scenario.step;
+  const auto pipeline = static_cast<std::int64_t>(step.actions->size());
+  const std::int64_t gpus = rank_capacity(as_written.scenario.cluster), batches = micro_batches_in(*step.actions);
+  for (std::int64_t tensor = 1; pipeline * tensor <= gpus; ++tensor)
+    for (std::int64_t context = 1; pipeline * tensor * context <= gpus; ++context) {
+      const std::int64_t ranks = pipeline * tensor * context,
+                         data = keeps("layout.data") ? step.layout.data : gpus / ranks;
+      if (ranks * data != gpus || step.global_batch % (batches * data) != 0) continue;
+      std::vector<std::string> options = {
+          "layout.tensor=" + std::to_string(tensor),
+          "layout.sequence_parallel=false",
+          "layout.pipeline=" + std::to_string(pipeline),
+          "layout.chunks=",
+          "layout.context=" + std::to_string(context),
+          "layout.data=",
+          "layout.zero=0",
+          "schedule.recompute=none",
+          "schedule.micro_batch=" + std::to_string(step.global_batch / (batches * data))};
+      std::erase_if(options, [&](const std::string& option) { return keeps(option.substr(0, option.find('='))); });
+      LoadResult loaded = load_with(path, overrides, options);
+      if (loaded.errors.empty()) return loaded;
+    }
+  return as_written;
 }
 
 // Loads the kept keys as written, and tries values for all others until the file loads.
@@ -366,12 +397,16 @@ LoadResult load_kept(const std::string& path, const std::vector<std::string>& ov
 Scenario scenario_to_search(const std::string& path, const std::vector<std::string>& overrides,
                             const std::vector<std::string>& kept) {
   LoadResult as_written = load_scenario(path, overrides);
-  if (!as_written.errors.empty() && !kept.empty()) as_written = load_kept(path, overrides, kept, std::move(as_written));
-  if (as_written.errors.empty() || !kept.empty()) {
+  const bool has_csv = as_written.scenario.step.actions != nullptr;
+  if (!as_written.errors.empty() && has_csv)
+    as_written = load_around_csv(path, overrides, kept, std::move(as_written));
+  else if (!as_written.errors.empty() && !kept.empty())
+    as_written = load_kept(path, overrides, kept, std::move(as_written));
+  if (as_written.errors.empty() || has_csv || !kept.empty()) {
     if (!as_written.errors.empty()) refuse(as_written.errors);
     refuse_unsearchable(as_written.scenario);
     refuse_uncalibrated(as_written.scenario);
-    const bool keeps_stages = std::count(kept.begin(), kept.end(), "layout.pipeline") > 0;
+    const bool keeps_stages = has_csv || std::count(kept.begin(), kept.end(), "layout.pipeline") > 0;
     if (as_written.scenario.step.layout.split == SplitKind::list && !keeps_stages) {
       as_written.scenario.step.layout.split = usual_split(as_written.scenario);
       as_written.scenario.step.layout.split_list.clear();

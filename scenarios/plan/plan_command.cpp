@@ -30,10 +30,13 @@ CommandOptions declared_options() {
       "layout\n"
       "and schedule, except keys named by --keep. The result is exact: it skips layouts only by bounds that never "
       "exceed\n"
-      "the simulated step. Schedules: gpipe, 1f1b, interleaved-1f1b; to plan\n"
-      "with another, set it and --keep schedule.name. Where nodes or links differ: also layers per stage\n"
-      "balanced by time, and for the first few layouts other orders of nodes and splits (--keep layout.placement,\n"
-      "layout.split).",
+      "the simulated step. Schedules: " +
+          schedules_with([](const Schedule& schedule) { return schedule.searched; }, ", ") +
+          "; to plan\n"
+          "with another, set it and --keep schedule.name. The action lists of schedule.csv stay: pipeline, chunks and\n"
+          "micro-batches are theirs. Where nodes or links differ: also layers per stage\n"
+          "balanced by time, and for the first few layouts other orders of nodes and splits (--keep layout.placement,\n"
+          "layout.split).",
       "slipway plan scenarios/examples/llama-70b-1024xh100.yaml -o best.yaml --emit megatron");
   options.positional("scenario file (YAML)", 1, 1)
       .values("set", "KEY=VALUE", "override a key of the scenario; may be repeated (`slipway list keys`)")

@@ -17,7 +17,7 @@ std::string layout_text(const Step& choice) {
   if (layout.context > 1) text += fmt::format(", context {}", layout.context);
   if (layout.expert > 1) text += fmt::format(", expert {}", layout.expert);
   if (layout.zero > 0) text += fmt::format(", ZeRO {}", layout.zero);
-  return text + fmt::format(", micro-batch {}, {}", choice.micro_batch, choice.schedule);
+  return text + fmt::format(", micro-batch {}, {}", choice.micro_batch, schedule_text(choice));
 }
 
 PlotSeries series_of(const char* name, const std::vector<PricedLayout>& rows, Mark mark) {

@@ -22,9 +22,7 @@ std::vector<int> divisors(std::int64_t number, std::int64_t most) {
 class Walk {
  public:
   Walk(const Scenario& scenario, const SearchSpace& space, const std::function<void(const Step&)>& visit)
-      : scenario_(scenario), space_(space), visit_(visit), choice_(scenario.step) {
-    choice_.actions = nullptr;
-  }
+      : scenario_(scenario), space_(space), visit_(visit), choice_(scenario.step) {}
 
   void shapes() {
     const int gpus = rank_capacity(scenario_.cluster);
@@ -58,6 +56,8 @@ class Walk {
   void batches() {
     for (const std::int64_t micro_batch : space_.micro_batch) {
       choice_.micro_batch = micro_batch;
+      const std::int64_t round = micro_batch * choice_.layout.data;
+      if (space_.micro_batches != 0 && round * space_.micro_batches != choice_.global_batch) continue;
       for (const RecomputeChoice& recompute : space_.recompute) {
         choice_.recompute = recompute.kind;
         choice_.levers.recomputed = recompute.modules;
@@ -68,13 +68,15 @@ class Walk {
 
   void chunks() {
     const int pipeline = choice_.layout.pipeline;
-    const int most = pipeline == 1 ? 1 : static_cast<int>(layer_count(choice_.model) + 2) / pipeline;
+    const int most = choice_.actions ? space_.chunks.front()
+                     : pipeline == 1 ? 1
+                                     : static_cast<int>(layer_count(choice_.model) + 2) / pipeline;
     for (int chunks = 1; chunks <= most; ++chunks) {
       if (!space_.chunks.empty() && space_.chunks.front() != chunks) continue;
       choice_.layout.chunks = chunks;
       for (const Schedule* schedule : space_.schedules) {
         // Without a pipeline all schedules are the same, and without replicas all levels of ZeRO.
-        if (pipeline == 1 && space_.schedules.size() > 1 && schedule->name != "1f1b") continue;
+        if (pipeline == 1 && space_.schedules.size() > 1 && !schedule->is_default) continue;
         choice_.schedule = schedule->name;
         if (!legal(choice_, of_schedules_)) continue;
         for (const int zero : space_.zero) {
@@ -184,6 +186,11 @@ SearchSpace search_space(const Scenario& scenario, const std::vector<std::string
   for (const Schedule& schedule : all_schedules()) {
     if (keeps("schedule.name") ? schedule.name != scenario.step.schedule : !schedule.searched) continue;
     if (!schedule.needs_causal || block.causal) space.schedules.push_back(&schedule);
+  }
+  if (const auto& lists = scenario.step.actions) {
+    space.pipeline = {static_cast<int>(lists->size())}, space.chunks = {layout.chunks};
+    space.schedules = {&schedule_of(scenario.step)};
+    space.micro_batches = micro_batches_in(*lists);
   }
   const std::int64_t batch = scenario.step.global_batch;
   space.micro_batch = {scenario.step.micro_batch};

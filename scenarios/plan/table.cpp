@@ -96,7 +96,8 @@ const Description<PlanRow>& plan_row_keys() {
           .key("placement", "list", "order of nodes; present where it is not that of the cluster",
                of(layout_in, &Layout::placement))
           .when([](const PlanRow& row) { return !layout_in(row).placement.empty(); })
-          .key("schedule", "text", "schedule.name", of(choice_in, &Step::schedule))
+          .key("schedule", "text", "schedule.name, or 'of a CSV'",
+               [](const PlanRow& row) { return schedule_text(choice_in(row)); })
           .column("schedule")
           .key("micro_batch", "count", "schedule.micro_batch", of(choice_in, &Step::micro_batch))
           .column("batch")
@@ -355,13 +356,15 @@ std::string experts_text(const Step& choice) {
 
 }  // namespace
 
+std::string schedule_text(const Step& choice) { return choice.actions ? "of a CSV" : choice.schedule; }
+
 std::string layout_text(const Step& choice) {
   const Layout& l = choice.layout;
   return fmt::format(
       "tensor {}{}, pipeline {}, chunks {}, context {}, data {}{}, zero {}; {}, micro-batch {}, "
       "recompute {}{}",
       l.tensor, l.sequence_parallel ? " with sequence parallel" : "", l.pipeline, l.chunks, l.context, l.data,
-      experts_text(choice), l.zero, choice.schedule, choice.micro_batch, recompute_text(choice),
+      experts_text(choice), l.zero, schedule_text(choice), choice.micro_batch, recompute_text(choice),
       l.split_list.empty() ? "" : ", layers per stage " + joined(l.split_list));
 }
 
@@ -415,6 +418,10 @@ std::string search_text(const Scenario& scenario, const SearchResult& result, co
   text += fmt::format("{} screened in {}, {} simulated in {}{}\n", counted(result.legal, "legal layout"),
                       readable_seconds(result.screening_s), result.simulated, readable_seconds(result.simulation_s),
                       result.complete ? "" : "; INTERRUPTED: the best so far, not of all");
+  if (const auto& lists = scenario.step.actions)
+    text += fmt::format("The schedule is that of schedule.csv, {} and {} a pipeline; all else is searched.\n",
+                        counted(static_cast<std::int64_t>(lists->size()), "pipeline rank"),
+                        counted(micro_batches_in(*lists), "micro-batch"));
   if (!result.best.empty()) {
     std::vector<Basis> rows;
     for (const PricedLayout& row : result.best) rows.push_back(basis_of(with_layout(scenario, row.choice)));

@@ -21,6 +21,8 @@ struct PlanRow {
 };
 const Description<PlanRow>& plan_row_keys();
 
+std::string schedule_text(const Step& choice);  // "1f1b", "of a CSV"
+
 // `columns`: characters per line; 0: no limit.
 std::string table_of(const Scenario& scenario, const std::vector<PricedLayout>& rows, int columns);
 

@@ -63,10 +63,8 @@ int layers_per_stage(const Scenario& scenario) {
 
 // True for scenarios that the closed form describes, apart from unequal stages.
 bool is_of_the_papers_kind(const Scenario& scenario) {
-  const std::string& schedule = scenario.step.schedule;
   return scenario.step.optimizer.name == "kfac" && !scenario.step.actions &&
-         (schedule == "gpipe" || schedule == "1f1b" || schedule == "chimera") &&
-         scenario.step.layout.data * scenario.step.layout.context == 1 &&
+         schedule_of(scenario.step).has_filled_form && scenario.step.layout.data * scenario.step.layout.context == 1 &&
          !scenario.cluster.groups.front().machine.blocks.empty();
 }
 
@@ -113,7 +111,7 @@ void fill_bubbles(PreparedStep& prepared) {
 
 std::optional<PipeFisherModel> pipefisher_of(const Scenario& scenario) {
   const BlockTable& table = scenario.cluster.groups.front().machine.blocks;
-  const bool one_way = scenario.step.schedule != "chimera";
+  const bool one_way = schedule_of(scenario.step).copies == 1;
   const int layers = is_of_the_papers_kind(scenario) ? layers_per_stage(scenario) : 0;
   if (layers == 0) return std::nullopt;
   PipeFisherInput input;

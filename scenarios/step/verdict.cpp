@@ -32,8 +32,9 @@ std::optional<MemoryTerms> closed_form_of(const Scenario& scenario, std::string*
     if (why != nullptr) *why = reason;
     return std::nullopt;
   };
-  if (step.actions || (step.schedule != "1f1b" && step.schedule != "interleaved-1f1b"))
-    return none("the closed form of Fujii et al. 2024 is for 1f1b and interleaved-1f1b");
+  if (step.actions || !schedule_of(step).has_memory_form)
+    return none("the closed form of Fujii et al. 2024 is for " +
+                schedules_with([](const Schedule& schedule) { return schedule.has_memory_form; }));
   if (step.recompute == Recompute::full)
     return none("the closed form of Fujii et al. 2024 has no term for full recomputation");
   if (!step.levers.recomputed.empty() || step.levers.offloads() || step.levers.lora.rank > 0 ||

@@ -32,12 +32,15 @@ std::string metric_names() {
 }
 
 CommandOptions declared_options() {
-  CommandOptions options("study SCENARIO... --vary KEY=VALUE,VALUE [options]",
-                         "Simulates every combination of the varied keys, on all cores, and prints a table of "
-                         "the results:\n"
-                         "step time, throughput, bubble, memory, and utilization with bubble work.",
-                         "slipway study scenarios/studies/pipefisher-2022/bert-base.yaml --vary "
-                         "schedule.name=gpipe,1f1b --plot u.svg");
+  CommandOptions options(
+      "study SCENARIO... --vary KEY=VALUE,VALUE [options]",
+      "Simulates every combination of the varied keys, on all cores, and prints a table of "
+      "the results:\n"
+      "step time, throughput, bubble, memory, and utilization with bubble work.",
+      "slipway study scenarios/studies/pipefisher-2022/bert-base.yaml --vary schedule.name=" +
+          schedules_with([](const Schedule& schedule) { return schedule.has_filled_form && schedule.copies == 1; },
+                         ",") +
+          " --plot u.svg");
   options.positional("scenario files (YAML)", 1, most_scenarios)
       .values("vary", "KEY=A,B",
               "values of a key; may be repeated, the last varies fastest. Keys of one --vary, separated by "

@@ -598,7 +598,7 @@ double StepEstimator::passes_bound(const Step& step) {
   const ScheduleUse& use = parts_->use_of(step, m);
   if (!parts_->fills_all_stages(step.layout)) return bound;  // what an empty stage hands on waits for nothing
   if (!use.is_plain && !has_passes_bound(*parts_, step, m)) return bound;
-  const ActionLists lists = schedule_of(step).actions(schedule_shape(step));
+  const ActionLists lists = undelayed_lists(step);
   const StageCosts& costs = parts_->costs_of(step);
   if (use.is_plain && step.layout.chunks > 1) {
     StepEstimate sharper;
@@ -614,7 +614,6 @@ double StepEstimator::passes_bound(const Step& step) {
 }
 
 StepEstimate estimate_step(const Step& step, const PricedCluster& cluster) {
-  if (step.actions != nullptr) throw std::invalid_argument("a schedule of a CSV has no closed form; name a schedule");
   return StepEstimator(step, cluster).estimate(step);
 }
 

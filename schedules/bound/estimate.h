@@ -155,7 +155,8 @@ struct StepEstimate {
 
 class StepEstimator {
  public:
-  // `base` gives everything but layout, schedule, micro-batch and recompute.
+  // `base` gives everything but layout, schedule, micro-batch and recompute. Action lists of a CSV have the bounds of
+  // schedules that are not plain, which ask the lists alone.
   StepEstimator(Step base, const PricedCluster& cluster, const MemoryConstants& trainer = {});
   StepEstimator(StepEstimator&& other) noexcept;
   ~StepEstimator();
@@ -178,7 +179,7 @@ class StepEstimator {
   std::unique_ptr<Parts> parts_;
 };
 
-// Estimates one layout: `input` as for lower(), without a CSV's actions.
+// Estimates one layout.
 StepEstimate estimate_step(const Step& step, const PricedCluster& cluster);
 
 }  // namespace slipway::schedules

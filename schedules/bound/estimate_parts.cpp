@@ -55,9 +55,7 @@ std::map<ScheduleUse::Pair, int> pairs_in(const ActionLists& lists) {
 
 }  // namespace
 
-ScheduleUse schedule_use(const Schedule& schedule, const ScheduleShape& shape) {
-  if (const auto reason = schedule.refuse(shape)) throw std::invalid_argument(reason->problem + "; " + reason->remedy);
-  const ActionLists lists = schedule.actions(shape);
+ScheduleUse schedule_use(const ActionLists& lists, const ScheduleShape& shape) {
   ScheduleUse use{shape.slices == 1 && shape.copies == 1 && !has_pairs(lists),
                   pairs_in(lists),
                   {static_cast<std::size_t>(shape.pipeline), std::vector<int>(shape.chunks, 0)},
@@ -150,12 +148,12 @@ bool StepEstimator::Parts::fills_all_stages(const Layout& layout) {
 }
 
 const ScheduleUse& StepEstimator::Parts::use_of(const Step& step, int micro_batches) {
-  const Schedule& schedule = schedule_of(step);
-  const std::tuple key{&schedule, step.layout.pipeline, step.layout.chunks, micro_batches, step.delay_weight_grads};
+  const void* order = step.actions ? static_cast<const void*>(step.actions.get()) : &schedule_of(step);
+  const std::tuple key{order, step.layout.pipeline, step.layout.chunks, micro_batches, step.delay_weight_grads};
   const auto found = uses.find(key);
   if (found != uses.end()) return found->second;
-  ScheduleUse& use = uses.emplace(key, schedule_use(schedule, schedule_shape(step))).first->second;
-  use.is_plain = use.is_plain && !step.delay_weight_grads;
+  ScheduleUse& use = uses.emplace(key, schedule_use(undelayed_lists(step), schedule_shape(step))).first->second;
+  use.is_plain = use.is_plain && !step.delay_weight_grads && step.actions == nullptr;
   return use;
 }
 
@@ -167,7 +165,8 @@ bool StepEstimator::Parts::shares_table(const Step& step) {
   if (l.pipeline == 1) return on({1, {0}});
   if (!tied || l.chunks == 1) return false;  // one stage a rank
   const ScheduleShape shape = schedule_shape(step);
-  return !schedule_of(step).refuse(shape) && on(use_of(step, shape.micro_batches).placement);
+  const bool is_runnable = step.actions != nullptr || !schedule_of(step).refuse(shape);
+  return is_runnable && on(use_of(step, shape.micro_batches).placement);
 }
 
 const std::vector<BlockElements>& StepEstimator::Parts::elements_of_runs(const Step& step) {

@@ -18,10 +18,11 @@
 
 namespace slipway::schedules {
 
-// Properties of a schedule's action lists for one shape.
+// Properties of the action lists of one shape, a schedule's or a CSV's.
 struct ScheduleUse {
   // Whole backwards only, without delayed weight gradients; stage s on rank s mod p; each rank ends with a backward of
-  // its first stage.
+  // its first stage. Of a schedule: a CSV may order chunks as none does, and then the sharp bounds do not hold
+  // (tests/scenarios/search_test.cpp).
   bool is_plain = false;
   // Actions that are one (Action::with_next), in one order: `count` of them in a step. `whole`: both gradients.
   struct Pair {
@@ -36,7 +37,7 @@ struct ScheduleUse {
   // Per stage: the micro-batch whose backward is the last one of a step, in segments by block. Its forward is so too.
   std::vector<int> last_backward;
 };
-ScheduleUse schedule_use(const Schedule& schedule, const ScheduleShape& shape);
+ScheduleUse schedule_use(const ActionLists& lists, const ScheduleShape& shape);
 
 // Seconds of a segment beside its operators.
 inline double overhead_of(const Machine& machine) { return machine.constants.whole * machine.task_overhead; }
@@ -105,7 +106,7 @@ struct StepEstimator::Parts {
   static SplitKey split_key(const Layout& layout) { return {stage_count(layout), layout.split, layout.split_list}; }
   std::map<SplitKey, std::vector<std::vector<RunCount>>> splits;
   decltype(splits)::iterator last_split = splits.end();  // an estimate asks for its own again and again
-  std::map<std::tuple<const Schedule*, int, int, int, bool>, ScheduleUse> uses;
+  std::map<std::tuple<const void*, int, int, int, bool>, ScheduleUse> uses;  // by schedule, or a CSV's lists
   std::map<std::tuple<int, int, int, bool>, std::vector<BlockElements>>
       run_elements;  // per tensor and expert degrees, table shared: of one block of each run
   std::tuple<ShapeKey, int, int, SplitKey, bool, bool> costs_key{};

@@ -29,6 +29,7 @@ const RegisterSchedule registered{
      .summary =
          "1f1b in pairs that hide all-to-alls, also interleaved (Megatron-Core 2025, overlap_moe_expert_parallel_comm)",
      .has_groups = true,
+     .hides_exchanges = true,
      .refuse = refuse,
      .actions = actions}};
 

@@ -44,6 +44,9 @@ ActionLists actions(const ScheduleShape& shape) {
 const RegisterSchedule registered{{.name = "1f1b",
                                    .summary = "one forward, one backward (Narayanan et al. 2021, PipeDream-Flush)",
                                    .searched = true,
+                                   .is_default = true,
+                                   .has_memory_form = true,
+                                   .has_filled_form = true,
                                    .refuse = refuse,
                                    .actions = actions}};
 

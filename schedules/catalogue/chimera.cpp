@@ -109,6 +109,7 @@ const RegisterSchedule registered{
     {.name = "chimera",
      .summary = "two copies of the model in opposite directions (Li & Hoefler 2021, SC21)",
      .copies = 2,
+     .has_filled_form = true,
      .refuse = refuse,
      .actions = actions}};
 

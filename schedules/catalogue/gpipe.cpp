@@ -40,6 +40,7 @@ ActionLists actions(const ScheduleShape& shape) {
 const RegisterSchedule registered{{.name = "gpipe",
                                    .summary = "all forwards, then all backwards (Huang et al. 2019)",
                                    .searched = true,
+                                   .has_filled_form = true,
                                    .refuse = refuse,
                                    .actions = actions}};
 

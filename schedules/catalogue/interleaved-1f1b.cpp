@@ -37,6 +37,8 @@ const RegisterSchedule registered{{.name = "interleaved-1f1b",
                                    .default_chunks = 2,
                                    .has_groups = true,
                                    .searched = true,
+                                   .interleaves = "1f1b",
+                                   .has_memory_form = true,
                                    .refuse = refuse,
                                    .actions = actions}};
 

@@ -22,6 +22,7 @@ ActionLists actions(const ScheduleShape& shape) { return zero_bubble_order(shape
 const RegisterSchedule registered{
     {.name = "zb-h1",
      .summary = "1f1b with split backward, a third of its bubble in the same memory (Qi et al. 2024)",
+     .also_called = "zero-bubble",
      .refuse = refuse,
      .actions = actions}};
 

@@ -22,6 +22,7 @@ ActionLists actions(const ScheduleShape& shape) { return zero_bubble_order(shape
 const RegisterSchedule registered{
     {.name = "zb-h2",
      .summary = "split backward without a bubble, for twice the activations of 1f1b (Qi et al. 2024)",
+     .also_called = "zero-bubble",
      .refuse = refuse,
      .actions = actions}};
 

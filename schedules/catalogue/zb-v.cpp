@@ -92,6 +92,7 @@ const RegisterSchedule registered{
     {.name = "zb-v",
      .summary = "split backward on stages in a V, no bubble in the memory of 1f1b (Qi et al. 2024)",
      .default_chunks = 2,
+     .also_called = "zero-bubble",
      .refuse = refuse,
      .actions = actions}};
 

@@ -779,11 +779,15 @@ void machines_compute_in_the_dtype(const Step& step, const Cluster& cluster, Fin
 }
 
 void weight_gradients_are_delayed_in_pairs(const Step& step, Findings& found) {
-  if (!step.delay_weight_grads || (step.schedule == "1f1b-merged" && step.actions == nullptr)) return;
+  const auto has_place = [](const Schedule& schedule) { return schedule.hides_exchanges; };
+  const Schedule* schedule = schedule_named(step.schedule);
+  const bool is_paired = schedule != nullptr && has_place(*schedule) && step.actions == nullptr;
+  if (!step.delay_weight_grads || is_paired) return;
   found.refuse("schedule.delay_wgrad", [&] {
     return Text{step.actions != nullptr ? "the order of schedule.csv has its own weight gradients"
                                         : "the schedule " + step.schedule + " has no pairs to delay them in",
-                "false", "set schedule.name to 1f1b-merged, or leave schedule.delay_wgrad out"};
+                "false",
+                "set schedule.name to " + schedules_with(has_place, " or ") + ", or leave schedule.delay_wgrad out"};
   });
 }
 

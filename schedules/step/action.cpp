@@ -66,6 +66,28 @@ const Schedule* schedule_named(std::string_view name) {
   return nullptr;
 }
 
+const Schedule& default_schedule(int chunks) {
+  const auto found = [](auto trait) -> const Schedule& {
+    const auto at = std::find_if(registry().begin(), registry().end(), trait);
+    if (at == registry().end()) throw std::logic_error("the catalogue has no default schedule");
+    return *at;
+  };
+  const Schedule& plain = found([](const Schedule& each) { return each.is_default; });
+  return chunks == 1 ? plain : found([&](const Schedule& each) { return each.interleaves == plain.name; });
+}
+
+std::string schedules_with(const std::function<bool(const Schedule&)>& trait, std::string_view last) {
+  std::vector<std::string_view> names;
+  for (const Schedule& schedule : registry())
+    if (trait(schedule)) names.push_back(schedule.name);
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 == names.size() ? last : ", ";
+    text += names[i];
+  }
+  return text;
+}
+
 RegisterSchedule::RegisterSchedule(Schedule schedule) {
   if (schedule_named(schedule.name) != nullptr) {
     throw std::logic_error("two schedules are registered as '" + schedule.name + "'");

@@ -1,10 +1,12 @@
 // A schedule is a pure function from (stages, chunks, micro-batches) to one list per pipeline rank: the compute
 // actions in the order in which the rank runs them. The lowering adds communication. Each schedule is one file in
-// schedules/catalogue and registers itself; nothing else changes when one is added. The rank of a stage follows from
-// the lists (schedules/step/placement.h).
+// schedules/catalogue and registers itself with its traits; nothing else changes when one is added. Code elsewhere asks
+// for traits, never for a name (tests/repository/schedule_names_test.cpp reads the sources). The rank of a stage follows
+// from the lists (schedules/step/placement.h).
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -67,6 +69,15 @@ struct Schedule {
   // Whole backwards, stage s on rank s mod p: the sharp bounds of schedules/bound/estimate.h hold. So `plan` searches
   // this schedule unless one is given.
   bool searched = false;
+
+  // Traits: what else is known of this order.
+  bool is_default = false;       // of scenarios that name none, and without a pipeline, where all are the same
+  std::string interleaves = {};  // the schedule whose order this is, with several chunks a rank
+  std::string also_called = {};  // a name by which people ask for it
+  bool hides_exchanges = false;  // its pairs hide all-to-alls of experts, and may delay weight gradients
+  bool has_memory_form = false;  // Fujii et al. 2024 count its memory (models/memory/closed_form.h)
+  bool has_filled_form = false;  // Osawa et al. 2023 fill its bubbles (models/training/pipefisher.h)
+
   // Nothing when the shape is possible.
   std::optional<ShapeRefusal> (*refuse)(const ScheduleShape&) = nullptr;
   ActionLists (*actions)(const ScheduleShape&) = nullptr;
@@ -80,6 +91,10 @@ bool has_pairs(const ActionLists& actions);
 // All schedules, sorted by name; one by name (nullptr when unknown).
 const std::vector<Schedule>& all_schedules();
 const Schedule* schedule_named(std::string_view name);
+// The order of a scenario that names none, with so many chunks a rank.
+const Schedule& default_schedule(int chunks = 1);
+// Names of those with a trait, as "a, b and c"; `last`: the word before the last one.
+std::string schedules_with(const std::function<bool(const Schedule&)>& trait, std::string_view last = " and ");
 
 // Put one static object of this type in each schedule's file.
 struct RegisterSchedule {

@@ -1,5 +1,6 @@
 #include "schedules/step/step.h"
 
+#include <set>
 #include <stdexcept>
 
 namespace slipway::schedules {
@@ -83,13 +84,24 @@ ActionLists with_split_backwards(const ActionLists& lists) {
 
 }  // namespace
 
-ActionLists action_lists(const Step& step) {
+ActionLists undelayed_lists(const Step& step) {
   if (step.actions != nullptr) return *step.actions;
   const ScheduleShape shape = schedule_shape(step);
   const Schedule& schedule = schedule_of(step);
   if (const auto reason = schedule.refuse(shape)) throw std::invalid_argument(reason->problem + "; " + reason->remedy);
-  ActionLists lists = schedule.actions(shape);
-  return step.delay_weight_grads ? with_split_backwards(lists) : lists;
+  return schedule.actions(shape);
+}
+
+ActionLists action_lists(const Step& step) {
+  ActionLists lists = undelayed_lists(step);
+  return step.delay_weight_grads && step.actions == nullptr ? with_split_backwards(lists) : lists;
+}
+
+int micro_batches_in(const ActionLists& lists) {
+  std::set<int> seen;
+  for (const auto& list : lists)
+    for (const Action& action : list) seen.insert(action.micro_batch);
+  return static_cast<int>(seen.size());
 }
 
 bool uses_kfac(const Step& step) { return step.optimizer.name == "kfac"; }

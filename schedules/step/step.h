@@ -57,10 +57,10 @@ struct Step {
   Layout layout;
 
   // Order of the passes.
-  std::string schedule = "1f1b";               // a name of all_schedules()
-  int slices = 1;                              // of a sequence (TeraPipe)
-  int group = 0;                               // ScheduleShape::group
-  std::shared_ptr<const ActionLists> actions;  // an imported CSV's, instead of the named schedule's
+  std::string schedule = default_schedule().name;  // a name of all_schedules()
+  int slices = 1;                                  // of a sequence (TeraPipe)
+  int group = 0;                                   // ScheduleShape::group
+  std::shared_ptr<const ActionLists> actions;      // an imported CSV's, instead of the named schedule's
 
   // Data and numbers.
   std::int64_t micro_batch = 1;   // sequences
@@ -116,6 +116,10 @@ ScheduleShape schedule_shape(const Step& step);
 // The order of passes on each pipeline rank: `actions`, or those of the named schedule. Throws std::invalid_argument
 // where the schedule refuses the shape.
 ActionLists action_lists(const Step& step);
+ActionLists undelayed_lists(
+    const Step& step);  // the same with the whole backwards of a step that delays weight gradients
+// Micro-batches of these lists.
+int micro_batches_in(const ActionLists& lists);
 // K-FAC preconditions gradients before the update: a task per stage, and inverses that stay in memory.
 bool uses_kfac(const Step& step);
 // Tokens travel to the ranks of their experts.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <set>
+#include <stdexcept>
 
 #include "models/machine/machine.h"
 
@@ -27,8 +28,7 @@ Cluster cluster_of(const char* kind, int nodes, int gpus, std::vector<int> shape
   fabric.bandwidth = B;
   fabric.latency = alpha;
   fabric.topology = topology_named(kind);
-  fabric.links.shape = std::move(shape);
-  fabric.links.hop_latency = hop;
+  fabric.parameters = {{"shape", std::move(shape)}, {"hop_latency", hop}};
   cluster.fabrics.push_back(fabric);
   return cluster;
 }
@@ -88,10 +88,11 @@ TEST(Star, IsWhatATopologyClaimsOnlyWhereAllWaysAreLikeThat) {
             for (const double hop_latency : {0.0, hop}) {
               Cluster cluster = cluster_of(kind, 4, 2, shape);
               Fabric& fabric = cluster.fabrics[0];
-              fabric.links.oversubscription = oversubscription;
-              fabric.links.pinned = pinned, fabric.links.moves_inside = moves_inside;
-              if (pinned) fabric.links.uplinks = {4}, fabric.links.oversubscription = 1;
-              fabric.links.hop_latency = hop_latency;
+              fabric.parameters["oversubscription"] = pinned ? 1 : oversubscription;
+              fabric.parameters["routing"] = pinned ? "static" : "adaptive";
+              fabric.parameters["crossing"] = moves_inside ? "node" : "core";
+              if (pinned) fabric.parameters["uplinks"] = {4};
+              fabric.parameters["hop_latency"] = hop_latency;
               if (!is_star(cluster, fabric) || (fabric.topology != nullptr && !refusal(cluster).empty())) continue;
               ++stars;
               for (int a = 0; a < 8; ++a)
@@ -111,7 +112,7 @@ TEST(FatTree, ClimbsToTheFirstCommonSwitch) {
   EXPECT_EQ(hops_of(route_of(cluster, 0, 7)), 2);
   EXPECT_EQ(hops_of(route_of(cluster, 0, 8)), 4);
   EXPECT_EQ(route_of(cluster, 0, 8).links.size(), 2U);  // nothing is oversubscribed
-  cluster.fabrics[0].links.oversubscription = 4;
+  cluster.fabrics[0].parameters["oversubscription"] = 4;
   const Route pod = route_of(cluster, 0, 7), core = route_of(cluster, 1, 15);
   ASSERT_EQ(pod.links.size(), 4U);
   EXPECT_EQ(narrowest(pod), 2 * B / 4);
@@ -123,7 +124,7 @@ TEST(FatTree, ClimbsToTheFirstCommonSwitch) {
 
 TEST(FatTree, UplinksSayTheBandwidthOfEveryLevel) {
   Cluster cluster = cluster_of("fat-tree", 16, 1, {4, 2});
-  cluster.fabrics[0].links.uplinks = {2, 1};
+  cluster.fabrics[0].parameters["uplinks"] = {2, 1};
   const Route core = route_of(cluster, 0, 8);
   ASSERT_EQ(core.links.size(), 6U);
   std::multiset<double> widths;
@@ -134,8 +135,8 @@ TEST(FatTree, UplinksSayTheBandwidthOfEveryLevel) {
 
 TEST(FatTree, PinnedMessagesTakeTheUplinkOfTheirDestination) {
   Cluster cluster = cluster_of("fat-tree", 8, 1, {4});
-  cluster.fabrics[0].links.uplinks = {2};
-  cluster.fabrics[0].links.pinned = true;
+  cluster.fabrics[0].parameters["uplinks"] = {2};
+  cluster.fabrics[0].parameters["routing"] = "static";
   const Route even = route_of(cluster, 0, 4), odd = route_of(cluster, 1, 5), also_even = route_of(cluster, 2, 6);
   EXPECT_EQ(even.links[1].id, also_even.links[1].id);
   EXPECT_NE(even.links[1].id, odd.links[1].id);
@@ -145,7 +146,7 @@ TEST(FatTree, PinnedMessagesTakeTheUplinkOfTheirDestination) {
 
 TEST(Rails, KeepEqualGpusOnOneLeaf) {
   Cluster cluster = cluster_of("rail-optimised", 4, 2, {2});
-  cluster.fabrics[0].links.oversubscription = 2;
+  cluster.fabrics[0].parameters["oversubscription"] = 2;
   EXPECT_EQ(hops_of(route_of(cluster, 0, 2)), 0);  // GPU 0 of nodes 0 and 1
   EXPECT_EQ(route_of(cluster, 0, 2).links.size(), 2U);
   EXPECT_EQ(hops_of(route_of(cluster, 0, 3)), 2);  // another rail
@@ -157,7 +158,7 @@ TEST(Rails, KeepEqualGpusOnOneLeaf) {
 
 TEST(Rails, CrossInsideTheNodeWhereMessagesMoveFirst) {
   Cluster cluster = cluster_of("rail-optimised", 4, 2, {4});
-  cluster.fabrics[0].links.moves_inside = true;
+  cluster.fabrics[0].parameters["crossing"] = "node";
   Fabric bus;
   bus.scope = Fabric::Scope::node;
   bus.groups = {0};
@@ -180,7 +181,7 @@ TEST(Dragonfly, ReachesEveryRouterOverAtMostOneGlobalLink) {
   // Balanced and of full size: a = 2p = 2h, groups = a·h + 1.
   const int p = 2, a = 4, h = 2, groups = a * h + 1;
   Cluster cluster = cluster_of("dragonfly", p * a * groups, 1, {p, a, h});
-  cluster.fabrics[0].links.global_bandwidth = B / 2;
+  cluster.fabrics[0].parameters["global_bandwidth"] = B / 2;
   std::map<std::uint64_t, std::set<std::pair<int, int>>> global;  // link → pairs of groups on it
   for (int from = 0; from < p * a * groups; ++from) {
     for (int to = 0; to < p * a * groups; ++to) {
@@ -249,7 +250,7 @@ TEST(Torus, NeighboursInRankOrderHaveALinkOfTheirOwn) {
 TEST(PcieNode, SharesUplinksAndTheLinkBetweenProcessors) {
   Cluster cluster = cluster_of("pcie", 2, 8, {2, 2});
   cluster.fabrics[0].scope = Fabric::Scope::node;
-  cluster.fabrics[0].links.global_bandwidth = B / 4;
+  cluster.fabrics[0].parameters["global_bandwidth"] = B / 4;
   EXPECT_EQ(route_of(cluster, 0, 1).links.size(), 2U);
   EXPECT_EQ(route_of(cluster, 0, 2).links.size(), 4U);
   EXPECT_EQ(narrowest(route_of(cluster, 0, 2)), B);
@@ -272,6 +273,53 @@ TEST(Topologies, SayWhatDoesNotFit) {
   rails.fabrics[0].scope = Fabric::Scope::node;
   EXPECT_NE(refusal(rails), "");
   EXPECT_EQ(topology_named("hypercube"), nullptr);
+}
+
+TEST(Topologies, HaveDefaultsForWhatIsNotGivenAndNothingElse) {
+  Fabric tree = cluster_of("fat-tree", 8, 1, {4}).fabrics[0];
+  tree.parameters.erase("hop_latency");
+  EXPECT_EQ(number_of(tree, "oversubscription"), 1);
+  EXPECT_EQ(number_of(tree, "link_bandwidth"), B);
+  EXPECT_EQ(number_of(tree, "hop_latency"), 0);
+  EXPECT_EQ(word_of(tree, "routing"), "adaptive");
+  EXPECT_TRUE(counts_of(tree, "uplinks").empty());
+  EXPECT_THROW(number_of(tree, "global_bandwidth"), std::logic_error);
+  EXPECT_THROW(word_of(tree, "crossing"), std::logic_error);
+  EXPECT_THROW(number_of(Fabric{}, "hop_latency"), std::logic_error) << "a star";
+}
+
+TEST(Topologies, DeclareEachParameterOnceWithMeaningAndDefault) {
+  for (const Topology& topology : all_topologies()) {
+    std::set<std::string> names;
+    for (const TopologyParameter& each : topology.parameters) {
+      EXPECT_TRUE(names.insert(each.name).second) << topology.name << " " << each.name;
+      EXPECT_FALSE(each.meaning.empty()) << topology.name << " " << each.name;
+      EXPECT_FALSE(each.otherwise.empty()) << topology.name << " " << each.name;
+      EXPECT_EQ(each.kind == TopologyParameter::Kind::word, each.words != nullptr) << each.name;
+    }
+  }
+}
+
+TEST(Topologies, ThatShareAKeyGiveItOneType) {
+  const std::size_t before = all_topologies().size();
+  const auto declare = [](TopologyParameter parameter) {
+    const RegisterTopology wrong{{.name = "made-up", .summary = "", .parameters = {std::move(parameter)}}};
+  };
+  EXPECT_THROW(declare({.name = "uplinks", .meaning = "", .otherwise = ""}), std::logic_error);
+  EXPECT_THROW(declare({.name = "hop_latency", .meaning = "", .otherwise = "", .unit = ParameterUnit::bytes}),
+               std::logic_error);
+  EXPECT_EQ(all_topologies().size(), before);
+}
+
+TEST(Topologies, RunAtASpeedWhereTheirBandwidthsAndTimesAreGiven) {
+  Fabric dragonfly = cluster_of("dragonfly", 8, 1, {2, 2}).fabrics[0];
+  dragonfly.parameters["global_bandwidth"] = B;
+  speed_up_parameters(dragonfly, ParameterUnit::bytes_per_second, 4);
+  speed_up_parameters(dragonfly, ParameterUnit::seconds, 4);
+  EXPECT_EQ(global_bandwidth(dragonfly), 4 * B);
+  EXPECT_EQ(link_bandwidth(dragonfly), B) << "follows the port's";
+  EXPECT_EQ(number_of(dragonfly, "hop_latency"), hop / 4);
+  EXPECT_EQ(counts_of(dragonfly, "shape"), (std::vector<int>{2, 2}));
 }
 
 TEST(Topologies, CountPortsOverTheirMemberGroups) {

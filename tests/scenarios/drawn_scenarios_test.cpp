@@ -123,7 +123,7 @@ void compare_wide_links(Scenario scenario, Comparison& found) {
   if (speeds_change(scenario.cluster) || links_flap(scenario.cluster)) return;
   for (Fabric& fabric : scenario.cluster.fabrics) {
     fabric.bandwidth = 1e24, fabric.own = true;
-    fabric.links.link_bandwidth = fabric.links.global_bandwidth = 0;
+    fabric.parameters.erase("link_bandwidth"), fabric.parameters.erase("global_bandwidth");
   }
   const PreparedStep wide = prepared_step(std::move(scenario));
   const Timeline replayed = replay(wide.graph, wide.durations, steps);

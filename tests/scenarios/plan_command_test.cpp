@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
@@ -14,6 +15,7 @@
 #include "scenarios/plan/answer.h"
 #include "tests/support/command_test.h"
 #include "tests/support/process_limits.h"
+#include "tests/support/scenario_file.h"
 
 namespace slipway::test {
 namespace {
@@ -58,6 +60,56 @@ TEST_F(PlanCommand, SimulatesFewLayoutsWhereItsBoundIsLoose) {
   const auto plan = plan_of_file({examples + "mixtral-8x7b-64xh100.yaml"});
   EXPECT_GT(plan["legal"].get<int>(), 100'000);
   EXPECT_LT(plan["simulated"].get<int>(), plan["legal"].get<int>() / 1000);
+}
+
+// Two nodes of four ranks, and the action lists of two pipeline ranks and four micro-batches.
+TEST_F(PlanCommand, KeepsTheActionListsOfACsvAndFindsTheBestOfAllSimulations) {
+  std::ofstream(path("box.yaml")) << test_machine();
+  std::ofstream(path("s.yaml")) << sound_scenario();
+  const Answer lists = slipway_with({"show", path("s.yaml"), "--set", "schedule.name=zb-h1", "--csv"});
+  ASSERT_EQ(lists.status, status_done) << lists.err;
+  std::ofstream(path("own.csv")) << lists.out;
+  const std::string csv = "schedule.csv=" + path("own.csv");
+  const auto number = [](int value) { return std::to_string(value); };
+  int legal = 0;
+  double least = 1e9;
+  for (const int tensor : {1, 2, 4})
+    for (const int context : {1, 2, 4})
+      for (const char* sequence_parallel : {"false", "true"})
+        for (const int zero : {0, 1, 2, 3})
+          for (const char* recompute : {"none", "full"}) {
+            const int data = 4 / (tensor * context);
+            if (data == 0 || (zero > 0 && data * context == 1)) continue;
+            const Answer one = slipway_with(
+                {"simulate", path("s.yaml"), "--json", "--set", csv, "--set", "layout.tensor=" + number(tensor),
+                 "--set", "layout.context=" + number(context), "--set", "layout.zero=" + number(zero), "--set",
+                 std::string("layout.sequence_parallel=") + sequence_parallel, "--set",
+                 "schedule.micro_batch=" + number(4 / data), "--set", std::string("schedule.recompute=") + recompute});
+            if (one.status != status_done) continue;
+            ++legal;
+            least = std::min(least, nlohmann::json::parse(one.out)["step_time_s"].get<double>());
+          }
+  const auto plan = plan_of_file({path("s.yaml"), "--set", csv, "-o", path("winner.yaml")});
+  EXPECT_EQ(plan["legal"].get<int>(), legal);
+  EXPECT_GT(legal, 20);
+  EXPECT_DOUBLE_EQ(plan["best"][0]["step_time_s"].get<double>(), least);
+  EXPECT_TRUE(plan["schedule_csv"].get<bool>());
+  for (const auto& row : plan["best"]) {
+    EXPECT_EQ(row["schedule"], "of a CSV");
+    EXPECT_EQ(row["pipeline"], 2);
+  }
+  const Answer winner = slipway_with({"simulate", path("winner.yaml"), "--json"});
+  ASSERT_EQ(winner.status, status_done) << winner.err;
+  EXPECT_DOUBLE_EQ(nlohmann::json::parse(winner.out)["step_time_s"].get<double>(), least);
+  // The layout of the file need not be one of the lists.
+  const Answer text = slipway_with({"plan", path("s.yaml"), "--set", csv, "--set", "layout.pipeline=1"});
+  EXPECT_EQ(text.status, status_done) << text.err;
+  EXPECT_THAT(text.out,
+              HasSubstr("The schedule is that of schedule.csv, 2 pipeline ranks and 4 micro-batches a pipeline"));
+  // No micro-batch makes four of ten sequences.
+  const Answer odd = slipway_with({"plan", path("s.yaml"), "--set", csv, "--set", "schedule.global_batch=10"});
+  EXPECT_EQ(odd.status, status_usage);
+  EXPECT_THAT(odd.err, HasSubstr("schedule."));
 }
 
 TEST_F(PlanCommand, BeatsEveryLayoutThatItsExampleGuesses) {

@@ -50,19 +50,19 @@ TEST_F(ScenarioFabrics, HaveATopologyWithItsNumbers) {
   EXPECT_EQ(c.fabrics[0].topology, topology_named("pcie"));
   EXPECT_EQ(global_bandwidth(c.fabrics[0]), 3e9);
   EXPECT_EQ(link_bandwidth(c.fabrics[0]), 10e9);
-  const TopologyShape& links = c.fabrics[1].links;
-  EXPECT_EQ(links.shape, (std::vector<int>{4, 2}));
-  EXPECT_EQ(links.uplinks, std::vector<int>{2});
-  EXPECT_EQ(links.hop_latency, 1e-6);
-  EXPECT_EQ(links.link_bandwidth, 4e9);
-  EXPECT_TRUE(links.pinned);
+  const Fabric& tree = c.fabrics[1];
+  EXPECT_EQ(counts_of(tree, "shape"), (std::vector<int>{4, 2}));
+  EXPECT_EQ(counts_of(tree, "uplinks"), std::vector<int>{2});
+  EXPECT_EQ(number_of(tree, "hop_latency"), 1e-6);
+  EXPECT_EQ(link_bandwidth(tree), 4e9);
+  EXPECT_EQ(word_of(tree, "routing"), "static");
 }
 
 TEST_F(ScenarioFabrics, TakeATopologysNameAlone) {
   const Cluster c = cluster("[{scope: node}, {scope: cluster, topology: rail-optimised}]");
   EXPECT_EQ(c.fabrics[1].topology, topology_named("rail-optimised"));
-  EXPECT_TRUE(c.fabrics[1].links.moves_inside);
-  EXPECT_FALSE(cluster("[{scope: cluster, topology: rail-optimised}]").fabrics[0].links.moves_inside);
+  EXPECT_EQ(word_of(c.fabrics[1], "crossing"), "node");
+  EXPECT_EQ(word_of(cluster("[{scope: cluster, topology: rail-optimised}]").fabrics[0], "crossing"), "core");
   EXPECT_EQ(cluster("[{scope: node}, {scope: cluster, topology: star}]").fabrics[1].topology, nullptr);
 }
 
@@ -73,8 +73,8 @@ TEST_F(ScenarioFabrics, ResolvedTextLoadsToTheSameLinks) {
   const LoadResult again = folder.load(first.scenario.resolved);
   EXPECT_EQ(describe(again.errors), "");
   EXPECT_EQ(first.scenario.resolved, again.scenario.resolved);
-  EXPECT_EQ(again.scenario.cluster.fabrics[1].links.oversubscription, 2);
-  EXPECT_FALSE(again.scenario.cluster.fabrics[1].links.moves_inside);
+  EXPECT_EQ(number_of(again.scenario.cluster.fabrics[1], "oversubscription"), 2);
+  EXPECT_EQ(word_of(again.scenario.cluster.fabrics[1], "crossing"), "core");
 }
 
 TEST_F(ScenarioFabrics, SayWhichNumberDoesNotFitAndWhatWould) {
@@ -97,6 +97,61 @@ TEST_F(ScenarioFabrics, SayWhichNumberDoesNotFitAndWhatWould) {
   const ScenarioError scope = error("[{scope: node}, {scope: cluster, topology: {kind: pcie, shape: [4]}}]");
   EXPECT_EQ(scope.key, "cluster.fabrics.1.topology.kind");
   EXPECT_THAT(error("[{scope: node}, {scope: cluster, topology: dragonfli}]").remedy, HasSubstr("'dragonfly'"));
+}
+
+// The least that a kind of this name needs, on the two nodes of four.
+std::string least_of(const Topology& topology) {
+  const std::string shape = topology.name == "torus" ? "[8]" : topology.name == "dragonfly" ? "[2, 2]" : "[4]";
+  const bool inside = topology.name == "pcie";
+  return "[{scope: node" + std::string(inside ? ", topology: {kind: pcie, shape: [4]KEY}" : "") + "}, {scope: cluster" +
+         (inside ? "" : ", topology: {kind: " + topology.name + ", shape: " + shape + "KEY}") + "}]";
+}
+
+std::string with_key(std::string fabrics, const std::string& key) {
+  return fabrics.replace(fabrics.find("KEY"), 3, key);
+}
+
+TEST_F(ScenarioFabrics, RefuseEveryParameterThatTheirTopologyDoesNotDeclare) {
+  int refused = 0, kinds = 0;
+  for (const Topology& topology : all_topologies()) {
+    const std::string fabrics = least_of(topology);
+    if (!with(with_key(fabrics, "")).errors.empty()) continue;  // it needs more than a shape
+    ++kinds;
+    for (const Topology& other : all_topologies())
+      for (const TopologyParameter& each : other.parameters) {
+        if (parameter_named(topology, each.name) != nullptr) continue;
+        const std::string value = each.words != nullptr                            ? std::string(each.words()[0])
+                                  : each.kind == TopologyParameter::Kind::integers ? "[2]"
+                                                                                   : "2";
+        const ScenarioError found = error(with_key(fabrics, ", " + each.name + ": " + value));
+        EXPECT_THAT(found.key, testing::EndsWith(".topology." + each.name));
+        EXPECT_THAT(found.message, HasSubstr("topology " + topology.name + " has no such parameter; allowed: kind, "));
+        for (const TopologyParameter& own : topology.parameters) EXPECT_THAT(found.message, HasSubstr(own.name));
+        EXPECT_THAT(found.remedy, HasSubstr(other.name));
+        ++refused;
+      }
+  }
+  EXPECT_GE(kinds, 5);
+  EXPECT_GE(refused, 16);
+  for (const std::string key : {"routing: static", "crossing: node", "global_bandwidth: 1 GB/s"})
+    EXPECT_THAT(error("[{scope: node}, {scope: cluster, topology: {kind: star, " + key + "}}]").message,
+                HasSubstr("a star has nothing between its ports"));
+}
+
+TEST_F(ScenarioFabrics, ResolvedTextHasTheParametersOfItsTopologyAndNoOthers) {
+  for (const Topology& topology : all_topologies()) {
+    const LoadResult loaded = with(with_key(least_of(topology), ""));
+    if (!loaded.errors.empty()) continue;
+    const std::string& text = loaded.scenario.resolved;
+    const std::string section = text.substr(text.find("topology:"), text.find("\nlayout:") - text.find("topology:"));
+    for (const Topology& other : all_topologies())
+      for (const TopologyParameter& each : other.parameters) {
+        if (each.kind == TopologyParameter::Kind::integers) continue;
+        const bool is_own = parameter_named(topology, each.name) != nullptr;
+        EXPECT_EQ(section.find(each.name + ":") != std::string::npos, is_own) << topology.name << "\n" << section;
+      }
+    EXPECT_EQ(folder.load(text).scenario.resolved, text);
+  }
 }
 
 TEST_F(ScenarioFabrics, NeedASpeedWhereTheMachineHasNone) {

@@ -4,6 +4,7 @@
 #include <set>
 #include <sstream>
 
+#include "models/machine/topology.h"
 #include "models/memory/memory_constants.h"
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/language/keys.h"
@@ -106,6 +107,32 @@ TEST(Reference, HoldsBothTablesWordForWord) {
     EXPECT_NE(text.str().find(reference.str()), std::string::npos)
         << "a table of docs/scenario-reference.md is out of date; the new ones are in " SLIPWAY_BINARY_DIR "/keys.md";
   }
+}
+
+// docs/networks.md has a row for each parameter of the topologies that it describes.
+TEST(Reference, HoldsTheParametersOfItsTopologiesWordForWord) {
+  std::ifstream in(std::string(SLIPWAY_SOURCE_DIR) + "/docs/networks.md");
+  std::set<std::string> declared, described;
+  for (const Topology& topology : all_topologies())
+    for (const TopologyParameter& each : topology.parameters)
+      declared.insert("| `" + topology.name + "` | `" + each.name + "` | " + each.meaning + " | " + each.otherwise +
+                      " |");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("| `") && std::count(line.begin(), line.end(), '|') == 5) {
+      EXPECT_TRUE(declared.contains(line)) << line;
+      described.insert(line.substr(3, line.find('`', 3) - 3));
+    }
+  EXPECT_GE(described.size(), 5U);
+}
+
+TEST(Listing, NamesEveryParameterOfATopology) {
+  std::ostringstream list;
+  list_topologies(list);
+  for (const Topology& topology : all_topologies())
+    for (const TopologyParameter& each : topology.parameters) {
+      EXPECT_THAT(list.str(), testing::HasSubstr(each.meaning));
+      EXPECT_NE(key_of(scenario_keys(), "cluster.fabrics.0.topology." + each.name), nullptr) << each.name;
+    }
 }
 
 // Values that a key of the type could have; those that a scenario cannot use are passed over.

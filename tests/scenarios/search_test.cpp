@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 #include <optional>
+#include <random>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -268,6 +269,81 @@ TEST(Search, OfASplitBackwardHasTheTopTenOfExhaustiveSimulationAndSimulatesLessT
   ASSERT_EQ(found.best.size(), 10u);
   for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(layout_text(found.best[i].choice), layout_text(all[i].choice)) << i;
   EXPECT_LT(2 * found.simulated, found.legal);
+}
+
+// A legal order of passes, at random: a rank may run any pass whose input is there. Stage s is on rank s mod pipeline.
+ActionLists drawn_lists(int pipeline, int chunks, int micro_batches, bool splits, std::mt19937& draw) {
+  ActionLists lists(static_cast<std::size_t>(pipeline));
+  const Pass back = splits ? Pass::input_grad : Pass::backward;
+  std::vector<Action> open;
+  for (int j = 0; j < micro_batches; ++j) open.push_back({Pass::forward, 0, j});
+  while (!open.empty()) {
+    const std::size_t at = draw() % open.size();
+    const Action next = open[at];
+    open.erase(open.begin() + static_cast<std::ptrdiff_t>(at));
+    lists[static_cast<std::size_t>(next.stage % pipeline)].push_back(next);
+    const bool is_last = next.stage + 1 == pipeline * chunks;
+    if (next.pass == Pass::forward && !is_last) open.push_back({Pass::forward, next.stage + 1, next.micro_batch});
+    if (next.pass == Pass::forward && is_last) open.push_back({back, next.stage, next.micro_batch});
+    if (next.pass == Pass::input_grad) open.push_back({Pass::weight_grad, next.stage, next.micro_batch});
+    if (next.pass == back && next.stage > 0) open.push_back({back, next.stage - 1, next.micro_batch});
+  }
+  return lists;
+}
+
+Scenario trained_llama(const ScenarioFolder& folder) {
+  return scenario_to_search(
+      folder.write("s.yaml",
+                   "model: {family: llama, layers: 6, hidden: 1024, ffn: 3072, heads: 8, kv_heads: 8, vocab: 4096, "
+                   "sequence: 512}\n"
+                   "cluster: {machine: h100-80gb, nodes: 2, gpus_per_node: 2, trainer: megatron-core}\n"
+                   "schedule: {name: 1f1b, global_batch: 8}\n"),
+      {}, {});
+}
+
+// Two pipeline ranks and four micro-batches on four GPUs: all that is left to search, simulated.
+void expect_exact_around(Scenario scenario, ActionLists lists, int chunks, const std::string& what) {
+  constexpr int micro_batches = 4;
+  scenario.step.actions = std::make_shared<const ActionLists>(std::move(lists));
+  scenario.step.layout.chunks = chunks;
+  Scenario priced = scenario;
+  set_prices(priced);
+  StepEstimator estimator(scenario.step, priced.cluster, scenario.memory);
+  const SearchSpace space = search_space(scenario, {});
+  std::vector<PricedLayout> all;
+  each_layout(scenario, space, [&](const Step& choice) {
+    EXPECT_EQ(choice.layout.pipeline, 2);
+    EXPECT_EQ(choice.layout.chunks, chunks);
+    EXPECT_EQ(micro_batches_of(choice), micro_batches);
+    all.push_back(price_layout(scenario, choice));
+    EXPECT_LE(estimator.passes_bound(choice), all.back().step_time_s * (1 + 1e-9)) << what << layout_text(choice);
+  });
+  ASSERT_GE(all.size(), 10U) << what;
+  const SearchOptions options;
+  std::erase_if(all, [&](const PricedLayout& row) { return !fits(row, options.memory_share); });
+  std::stable_sort(all.begin(), all.end(), is_better);
+  const SearchResult found = search_layouts(scenario, space, options);
+  ASSERT_EQ(found.best.size(), std::min<std::size_t>(all.size(), 10)) << what;
+  for (std::size_t i = 0; i < found.best.size(); ++i)
+    EXPECT_EQ(found.best[i].step_time_s, all[i].step_time_s) << what << i;
+}
+
+TEST(Search, AroundTheActionListsOfACsvHasTheAnswerOfExhaustiveSimulationAndBoundsThatHold) {
+  const ScenarioFolder folder;
+  const Scenario scenarios[] = {small_llama(folder, "40 MB", 8), trained_llama(folder)};
+  std::mt19937 draw(7);
+  for (const Scenario& scenario : scenarios)
+    for (const int chunks : {1, 2})
+      for (const bool splits : {false, true})
+        for (int i = 0; i < 4; ++i)
+          expect_exact_around(scenario, drawn_lists(2, chunks, 4, splits, draw), chunks,
+                              "drawn lists " + std::to_string(i) + ": ");
+  for (const Schedule& schedule : all_schedules()) {
+    const ScheduleShape shape{2, schedule.default_chunks, 4};
+    if (schedule.copies > 1 || schedule.default_slices > 1 || schedule.refuse(shape)) continue;
+    for (const Scenario& scenario : scenarios)
+      expect_exact_around(scenario, schedule.actions(shape), shape.chunks, schedule.name + ": ");
+  }
 }
 
 TEST(Search, TakesTensorDegreesAboveTheKeyValueHeadsToo) {

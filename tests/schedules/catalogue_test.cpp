@@ -69,6 +69,21 @@ TEST(Schedules, AreListedByNameWithPaperAndFound) {
   EXPECT_EQ(schedule_named("no-such-schedule"), nullptr);
 }
 
+TEST(Schedules, HaveOneDefaultAndOneThatInterleavesIt) {
+  int defaults = 0;
+  for (const Schedule& schedule : all_schedules()) {
+    defaults += schedule.is_default ? 1 : 0;
+    if (schedule.interleaves.empty()) continue;
+    EXPECT_NE(schedule_named(schedule.interleaves), nullptr) << schedule.name;
+    EXPECT_TRUE(schedule_named(schedule.interleaves)->interleaves.empty()) << schedule.name;
+  }
+  EXPECT_EQ(defaults, 1);
+  EXPECT_EQ(default_schedule().name, "1f1b");
+  EXPECT_EQ(default_schedule(4).name, "interleaved-1f1b");
+  EXPECT_EQ(schedules_with([](const Schedule& schedule) { return schedule.searched; }),
+            "1f1b, gpipe and interleaved-1f1b");
+}
+
 }  // namespace
 
 namespace {

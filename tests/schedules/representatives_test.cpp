@@ -62,8 +62,8 @@ Cluster cluster_of(const Setting& setting) {
     if (fabric.scope == Fabric::Scope::cluster) {
       fabric.gpus_per_port = setting.gpus_per_port;
       fabric.topology = topology_named(setting.topology);
-      fabric.links.oversubscription = setting.oversubscription;
-      fabric.links.shape = {setting.topology == std::string("fat-tree") ? 8 : 2};
+      fabric.parameters = {{"oversubscription", setting.oversubscription},
+                           {"shape", {setting.topology == std::string("fat-tree") ? 8 : 2}}};
     }
   cluster.algorithms.fill(setting.algorithm);
   return cluster;

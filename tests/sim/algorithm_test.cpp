@@ -206,7 +206,7 @@ TEST(TreeFlows, AreSlowedByOversubscriptionByItsRatio) {
     for (const double ratio : {1.0, 1.1, 1.2, 1.5, 2.0, 4.0}) {
       Cluster cluster = cluster_of(Algorithm::tree, nodes, 4);
       cluster.fabrics[0].topology = topology_named("fat-tree");
-      cluster.fabrics[0].links = {.shape = {4}, .oversubscription = ratio};
+      cluster.fabrics[0].parameters = {{"shape", {4}}, {"oversubscription", ratio}};
       HandGraph hand(4 * nodes);
       for (int gpu = 0; gpu < 4; ++gpu) {
         std::vector<std::int32_t> equals;
@@ -291,7 +291,7 @@ TEST(Contention, OfAHierarchicalAllReduceIsOnTheNetworkOnly) {
 TEST(Contention, OfACollectiveWithItselfOnAnUplinkSlowsIt) {
   Cluster cluster = cluster_of(Algorithm::multi_ring, 2, 4);
   cluster.fabrics[0].topology = topology_named("fat-tree");
-  cluster.fabrics[0].links = {.shape = {4}, .oversubscription = 4};
+  cluster.fabrics[0].parameters = {{"shape", {4}}, {"oversubscription", 4.0}};
   EXPECT_NEAR(seconds(cluster, Collective::all_reduce, bytes, CollectiveFidelity::automatic),
               2 * (6 * latency / 10 + latency) + 2 * 7.0 / 8 * bytes / bandwidth, 1e-8);
 }

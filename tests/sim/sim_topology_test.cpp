@@ -13,10 +13,10 @@ namespace {
 constexpr double bandwidth = 1e9, latency = 1e-5, bytes = 1e6;
 constexpr double alone = latency + bytes / bandwidth;
 
-Cluster cluster_of(const char* kind, int nodes, int gpus, TopologyShape links) {
+Cluster cluster_of(const char* kind, int nodes, int gpus, ParameterValues parameters) {
   Cluster cluster = hand_cluster(nodes, gpus, bandwidth, latency);
   cluster.fabrics[0].topology = topology_named(kind);
-  cluster.fabrics[0].links = std::move(links);
+  cluster.fabrics[0].parameters = std::move(parameters);
   return cluster;
 }
 
@@ -37,7 +37,7 @@ TEST(OversubscribedFatTree, SlowsWhatCrossesItsLeavesByItsRatioAndNothingElse) {
       within.transfer(leaf, leaf + 1, bytes);
       within.transfer(leaf + 2, leaf + 3, bytes);
     }
-    const Cluster cluster = cluster_of("fat-tree", 8, 1, {.shape = {4}, .oversubscription = ratio});
+    const Cluster cluster = cluster_of("fat-tree", 8, 1, {{"shape", {4}}, {"oversubscription", ratio}});
     for (const double end : ends(across, cluster)) EXPECT_NEAR(end, latency + ratio * bytes / bandwidth, 1e-12);
     for (const double end : ends(within, cluster)) EXPECT_NEAR(end, alone, 1e-12);
   }
@@ -46,7 +46,7 @@ TEST(OversubscribedFatTree, SlowsWhatCrossesItsLeavesByItsRatioAndNothingElse) {
 TEST(OversubscribedFatTree, GivesOneMessageAllUplinks) {
   HandGraph hand(8);
   hand.transfer(0, 4, bytes);
-  EXPECT_NEAR(ends(hand, cluster_of("fat-tree", 8, 1, {.shape = {4}, .oversubscription = 4}))[0], alone, 1e-12);
+  EXPECT_NEAR(ends(hand, cluster_of("fat-tree", 8, 1, {{"shape", {4}}, {"oversubscription", 4.0}}))[0], alone, 1e-12);
 }
 
 TEST(PinnedFatTree, MessagesThatMeetOnAnUplinkHalveEachOther) {
@@ -55,12 +55,12 @@ TEST(PinnedFatTree, MessagesThatMeetOnAnUplinkHalveEachOther) {
   meet.transfer(1, 6, bytes);
   pass.transfer(0, 4, bytes);
   pass.transfer(1, 5, bytes);
-  TopologyShape links{.shape = {4}, .uplinks = {2}};
-  for (const double end : ends(meet, cluster_of("fat-tree", 8, 1, links))) EXPECT_NEAR(end, alone, 1e-12);
-  links.pinned = true;
-  for (const double end : ends(meet, cluster_of("fat-tree", 8, 1, links)))
+  ParameterValues parameters{{"shape", {4}}, {"uplinks", {2}}};
+  for (const double end : ends(meet, cluster_of("fat-tree", 8, 1, parameters))) EXPECT_NEAR(end, alone, 1e-12);
+  parameters["routing"] = "static";
+  for (const double end : ends(meet, cluster_of("fat-tree", 8, 1, parameters)))
     EXPECT_NEAR(end, latency + 2 * bytes / bandwidth, 1e-12);
-  for (const double end : ends(pass, cluster_of("fat-tree", 8, 1, links))) EXPECT_NEAR(end, alone, 1e-12);
+  for (const double end : ends(pass, cluster_of("fat-tree", 8, 1, parameters))) EXPECT_NEAR(end, alone, 1e-12);
 }
 
 TEST(Rails, RingsOfEqualGpusDoNotMeetAndMessagesToOtherRailsShareTheUplinks) {
@@ -68,7 +68,7 @@ TEST(Rails, RingsOfEqualGpusDoNotMeetAndMessagesToOtherRailsShareTheUplinks) {
   rings.collective(Collective::all_reduce, {0, 2, 4, 6}, bytes, 7);
   rings.collective(Collective::all_reduce, {1, 3, 5, 7}, bytes, 7);
   for (const int node : {0, 2, 4, 6}) crossing.transfer(node, (node + 3) % 8, bytes);
-  const Cluster cluster = cluster_of("rail-optimised", 4, 2, {.shape = {4}, .oversubscription = 2});
+  const Cluster cluster = cluster_of("rail-optimised", 4, 2, {{"shape", {4}}, {"oversubscription", 2.0}});
   for (const double end : ends(rings, cluster, CollectiveFidelity::flows))
     EXPECT_NEAR(end, 6 * latency + 1.5 * bytes / bandwidth, 1e-12);
   for (const double end : ends(rings, cluster)) EXPECT_EQ(end, 7);  // no contention: closed form
@@ -76,7 +76,7 @@ TEST(Rails, RingsOfEqualGpusDoNotMeetAndMessagesToOtherRailsShareTheUplinks) {
 }
 
 TEST(Rails, MessagesThatMoveInsideFirstShareThePortOfTheirRail) {
-  Cluster cluster = cluster_of("rail-optimised", 2, 2, {.moves_inside = true});
+  Cluster cluster = cluster_of("rail-optimised", 2, 2, {{"crossing", "node"}});
   Fabric bus = cluster.fabrics[0];
   bus.scope = Fabric::Scope::node;
   bus.topology = nullptr;
@@ -92,8 +92,8 @@ TEST(Rails, MessagesThatMoveInsideFirstShareThePortOfTheirRail) {
 
 TEST(Dragonfly, TwoRoutersOfAGroupShareItsGlobalLink) {
   // Three groups of two routers, a port and a global link each: one link between every two groups.
-  TopologyShape links{.shape = {1, 2, 1}};
-  const auto cluster = [&] { return cluster_of("dragonfly", 6, 1, links); };
+  ParameterValues parameters{{"shape", {1, 2, 1}}};
+  const auto cluster = [&] { return cluster_of("dragonfly", 6, 1, parameters); };
   HandGraph same(6), other(6);
   same.transfer(0, 2, bytes);
   same.transfer(1, 3, bytes);
@@ -101,7 +101,7 @@ TEST(Dragonfly, TwoRoutersOfAGroupShareItsGlobalLink) {
   other.transfer(1, 4, bytes);
   for (const double end : ends(same, cluster())) EXPECT_NEAR(end, latency + 2 * bytes / bandwidth, 1e-12);
   for (const double end : ends(other, cluster())) EXPECT_NEAR(end, alone, 1e-12);
-  links.global_bandwidth = 2 * bandwidth;
+  parameters["global_bandwidth"] = 2 * bandwidth;
   for (const double end : ends(same, cluster())) EXPECT_NEAR(end, alone, 1e-12);
 }
 
@@ -113,14 +113,14 @@ TEST(Torus, RoutesThroughOneLinkShareItAndOthersDoNot) {
   apart.transfer(0, 2, bytes);
   apart.transfer(2, 4, bytes);
   apart.transfer(2, 0, bytes);
-  const Cluster cluster = cluster_of("torus", 6, 1, {.shape = {6}});
+  const Cluster cluster = cluster_of("torus", 6, 1, {{"shape", {6}}});
   for (const double end : ends(meet, cluster)) EXPECT_NEAR(end, latency + 2 * bytes / bandwidth, 1e-12);
   for (const double end : ends(apart, cluster)) EXPECT_NEAR(end, alone, 1e-12);
 }
 
 // In a torus [2, 2], 0 → 3 goes through 1, along x first; 3 → 0 through 2.
 TEST(Torus, ASlowPortSlowsAllThatCrossesItsVertexBothWays) {
-  Cluster cluster = cluster_of("torus", 4, 1, {.shape = {2, 2}});
+  Cluster cluster = cluster_of("torus", 4, 1, {{"shape", {2, 2}}});
   cluster.degradation.ports = {{0, 1, -1, 0.1, 0, 0}};
   for (int from = 0; from < 4; ++from)
     for (int to = 0; to < 4; ++to) {
@@ -138,7 +138,7 @@ TEST(Torus, ASlowPortSlowsAllThatCrossesItsVertexBothWays) {
 }
 
 TEST(Torus, ALinkOfTwoSlowPortsIsAsFastAsTheSlowerAndUpWhileBothAre) {
-  Cluster cluster = cluster_of("torus", 4, 1, {.shape = {4}});
+  Cluster cluster = cluster_of("torus", 4, 1, {{"shape", {4}}});
   const auto seconds = [&] {
     HandGraph hand(4);
     hand.transfer(1, 2, bytes);
@@ -157,7 +157,7 @@ TEST(Torus, ARingThatFollowsTheGridHasItsLinksForItself) {
     rows.collective(Collective::all_reduce, {4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3}, bytes, 7);
     columns.collective(Collective::all_reduce, {i, 4 + i, 8 + i, 12 + i}, bytes, 7);
   }
-  const Cluster cluster = cluster_of("torus", 16, 1, {.shape = {4, 4}});
+  const Cluster cluster = cluster_of("torus", 16, 1, {{"shape", {4, 4}}});
   for (HandGraph* hand : {&rows, &columns})
     for (const double end : ends(*hand, cluster, CollectiveFidelity::flows))
       EXPECT_NEAR(end, 6 * latency + 1.5 * bytes / bandwidth, 1e-12);
@@ -165,12 +165,12 @@ TEST(Torus, ARingThatFollowsTheGridHasItsLinksForItself) {
   HandGraph jumping(4);
   jumping.collective(Collective::all_gather, {0, 2}, bytes, 7);
   jumping.collective(Collective::all_gather, {1, 3}, bytes, 7);
-  for (const double end : ends(jumping, cluster_of("torus", 4, 1, {.shape = {4}})))
+  for (const double end : ends(jumping, cluster_of("torus", 4, 1, {{"shape", {4}}})))
     EXPECT_NEAR(end, latency + 2 * 0.5 * bytes / bandwidth, 1e-12);
 }
 
 TEST(PcieNode, GpusOfOneSwitchShareItsUplink) {
-  Cluster cluster = cluster_of("pcie", 1, 4, {.shape = {2, 2}});
+  Cluster cluster = cluster_of("pcie", 1, 4, {{"shape", {2, 2}}});
   cluster.fabrics[0].scope = Fabric::Scope::node;
   HandGraph across(4), within(4);
   across.transfer(0, 2, bytes);
@@ -224,7 +224,7 @@ TEST(RepresentativesAndAllRanks, ATopologyHasNoRepresentatives) {
   layout.data = 8;
   Cluster cluster = hand_cluster(8, 1, bandwidth, latency);
   EXPECT_EQ(representatives_of(cluster, layout, {}).replicas, 1);
-  cluster = cluster_of("torus", 8, 1, {.shape = {2, 4}});
+  cluster = cluster_of("torus", 8, 1, {{"shape", {2, 4}}});
   EXPECT_EQ(representatives_of(cluster, layout, {}).replicas, 8);
 }
 

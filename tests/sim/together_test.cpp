@@ -54,8 +54,8 @@ TEST(TwoJobs, MeetOnTheUplinksOfAnOversubscribedTreeOnly) {
   const HandGraph job = job_of_two();
   Cluster cluster = hand_cluster(4, 1, bandwidth, 0);
   cluster.fabrics[0].topology = topology_named("fat-tree");
-  cluster.fabrics[0].links.shape = {2};
-  cluster.fabrics[0].links.oversubscription = 2;
+  cluster.fabrics[0].parameters["shape"] = {2};
+  cluster.fabrics[0].parameters["oversubscription"] = 2;
   for (const Timeline& timeline : together(cluster, job, {0, 2}, job, {1, 3}))  // both across the leaves
     EXPECT_NEAR(timeline.makespan_s, 3 * (compute_s + 2 * moved_s), 1e-9);
   for (const Timeline& timeline : together(cluster, job, {0, 1}, job, {2, 3}))  // a leaf each

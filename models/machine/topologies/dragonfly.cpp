@@ -21,7 +21,7 @@ struct Sizes {
 };
 
 Sizes sizes_of(const Fabric& fabric, const FabricPorts& ports) {
-  const std::vector<int>& shape = fabric.links.shape;
+  const std::vector<int>& shape = counts_of(fabric, "shape");
   Sizes sizes{shape[0], shape[1], shape.size() > 2 ? shape[2] : shape[0], 1};
   const int per_group = sizes.ports * sizes.routers;
   sizes.groups = (ports.count + per_group - 1) / per_group;
@@ -29,18 +29,11 @@ Sizes sizes_of(const Fabric& fabric, const FabricPorts& ports) {
 }
 
 Topology::Misfit refuse(const Fabric& fabric, const FabricPorts& ports) {
-  const TopologyShape& links = fabric.links;
-  if (links.shape.size() < 2 || links.shape.size() > 3)
+  if (const std::size_t numbers = counts_of(fabric, "shape").size(); numbers < 2 || numbers > 3)
     return {"shape",
             "a dragonfly has two or three numbers; allowed: [ports per router, routers per group, global links "
             "per router]",
             "add for example 'shape: [4, 8, 4]'"};
-  if (!links.uplinks.empty() || links.oversubscription != 1 || links.pinned)
-    return {links.pinned            ? "routing"
-            : links.uplinks.empty() ? "oversubscription"
-                                    : "uplinks",
-            "a dragonfly does not read it; allowed: shape, link_bandwidth, global_bandwidth, hop_latency",
-            "say it by the bandwidth of its links"};
   const Sizes sizes = sizes_of(fabric, ports);
   if (sizes.groups - 1 > sizes.channels())
     return {"shape",
@@ -84,8 +77,9 @@ void route(const Fabric& fabric, const FabricPorts& ports, const Port& from, con
 const RegisterTopology registered{
     {.name = "dragonfly",
      .summary = "groups of fully joined routers, every two groups joined too; minimal routing (Kim et al. 2008)",
-     .reads = "shape [ports per router, routers per group, global links per router], link_bandwidth, "
-              "global_bandwidth",
+     .parameters = {shape_parameter("ports per router, routers per group, global links per router"),
+                    link_bandwidth_parameter(), global_bandwidth_parameter("bandwidth of one link between groups"),
+                    hop_latency_parameter()},
      .refuse = refuse,
      .route = route}};
 

@@ -15,6 +15,8 @@
 namespace slipway::models {
 namespace {
 
+bool is_pinned(const Fabric& fabric) { return word_of(fabric, "routing") == "static"; }
+
 struct Level {
   double below = 0;  // bytes/s that one switch takes from below
   double above = 0;  // bytes/s of all its uplinks
@@ -24,17 +26,17 @@ struct Level {
 
 // Level `l` of the shape, from 0.
 Level level_of(const Fabric& fabric, int l) {
-  const TopologyShape& links = fabric.links;
+  const std::vector<int>&shape = counts_of(fabric, "shape"), &uplinks = counts_of(fabric, "uplinks");
   Level level;
   double child = fabric.bandwidth;  // upward, of one of its children
   for (int i = 0; i <= l; ++i) {
-    const int children = links.shape[i];
+    const int children = shape[i];
     level.ports *= children;
     level.below = child * children;
-    level.above = i == 0 ? level.below / links.oversubscription : level.below;
+    level.above = i == 0 ? level.below / number_of(fabric, "oversubscription") : level.below;
     level.uplinks = 0;
-    if (i < std::ssize(links.uplinks)) {
-      level.uplinks = links.uplinks[i];
+    if (i < std::ssize(uplinks)) {
+      level.uplinks = uplinks[i];
       level.above = level.uplinks * link_bandwidth(fabric);
     }
     child = level.above;
@@ -43,32 +45,32 @@ Level level_of(const Fabric& fabric, int l) {
 }
 
 Topology::Misfit refuse(const Fabric& fabric, const FabricPorts&) {
-  const TopologyShape& links = fabric.links;
-  if (links.shape.empty())
+  const std::vector<int>&shape = counts_of(fabric, "shape"), &uplinks = counts_of(fabric, "uplinks");
+  if (shape.empty())
     return {"shape", "a fat-tree needs the ports of a leaf; allowed: [ports per leaf, leaves per pod, ...]",
             "add for example 'shape: [32]'"};
-  if (links.uplinks.size() > links.shape.size())
+  if (uplinks.size() > shape.size())
     return {"uplinks",
-            "there are more levels of uplinks than of switches; allowed: up to " + std::to_string(links.shape.size()),
+            "there are more levels of uplinks than of switches; allowed: up to " + std::to_string(shape.size()),
             "leave some out, or name more levels in shape"};
-  if (!links.uplinks.empty() && links.oversubscription != 1)
+  if (!uplinks.empty() && number_of(fabric, "oversubscription") != 1)
     return {"oversubscription", "uplinks are given as well, and say the same; allowed: one of them",
             "leave one of the two out"};
-  if (links.pinned && links.uplinks.empty())
+  if (is_pinned(fabric) && uplinks.empty())
     return {"routing", "static routing needs to know the links to choose from; allowed: with uplinks",
-            "add for example 'uplinks: [" + std::to_string(links.shape.front()) + "]'"};
+            "add for example 'uplinks: [" + std::to_string(shape.front()) + "]'"};
   return {};
 }
 
 void route(const Fabric& fabric, const FabricPorts&, const Port& from, const Port& to, Way& way) {
   add_port_up(way, fabric, from);
-  const int levels = static_cast<int>(fabric.links.shape.size());
+  const int levels = static_cast<int>(counts_of(fabric, "shape").size());
   for (int l = 0; l < levels; ++l) {
     const Level level = level_of(fabric, l);
     const int up = from.number / level.ports, down = to.number / level.ports;
     if (up == down) break;
     way.hops += 2;
-    const bool pinned = fabric.links.pinned && level.uplinks > 0;
+    const bool pinned = is_pinned(fabric) && level.uplinks > 0;
     if (!pinned && level.above >= level.below) continue;
     const int cable = pinned ? to.number % level.uplinks : 0, cables = pinned ? level.uplinks : 1;
     const auto key = [&](LinkKind kind, int its) {  // below all switches are at most as many ports
@@ -81,20 +83,32 @@ void route(const Fabric& fabric, const FabricPorts&, const Port& from, const Por
 }
 
 bool is_star(const Fabric& fabric, const FabricPorts&) {
-  if (fabric.links.pinned || fabric.links.hop_latency > 0) return false;
-  for (int l = 0; l < static_cast<int>(fabric.links.shape.size()); ++l)
+  if (is_pinned(fabric) || number_of(fabric, "hop_latency") > 0) return false;
+  for (int l = 0; l < static_cast<int>(counts_of(fabric, "shape").size()); ++l)
     if (const Level level = level_of(fabric, l); level.above < level.below) return false;
   return true;
 }
 
-const RegisterTopology registered{{.name = "fat-tree",
-                                   .summary = "leaf switches under pods under a core; oversubscribed where "
-                                              "there are fewer uplinks (Leiserson 1985)",
-                                   .reads = "shape [ports per leaf, leaves per pod, ...], uplinks per "
-                                            "switch and level or oversubscription, routing",
-                                   .refuse = refuse,
-                                   .route = route,
-                                   .is_star = is_star}};
+const RegisterTopology registered{
+    {.name = "fat-tree",
+     .summary = "leaf switches under pods under a core; oversubscribed where "
+                "there are fewer uplinks (Leiserson 1985)",
+     .parameters = {shape_parameter("ports per leaf, leaves per pod, ..."),
+                    uplinks_parameter(),
+                    oversubscription_parameter(),
+                    link_bandwidth_parameter(),
+                    hop_latency_parameter(),
+                    {.name = "routing",
+                     .meaning = "adaptive: over all uplinks at once; static: over one, by the destination",
+                     .otherwise = "adaptive",
+                     .kind = TopologyParameter::Kind::word,
+                     .words =
+                         [] {
+                           return std::vector<std::string_view>{"adaptive", "static"};
+                         }}},
+     .refuse = refuse,
+     .route = route,
+     .is_star = is_star}};
 
 }  // namespace
 }  // namespace slipway::models

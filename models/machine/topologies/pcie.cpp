@@ -14,24 +14,18 @@ namespace slipway::models {
 namespace {
 
 Topology::Misfit refuse(const Fabric& fabric, const FabricPorts&) {
-  const TopologyShape& links = fabric.links;
+  const std::vector<int>& shape = counts_of(fabric, "shape");
   if (fabric.scope != Fabric::Scope::node)
     return {"kind", "PCIe joins the GPUs of a node, but the fabric's scope is cluster; allowed: scope node",
             "choose a topology between nodes, or scope: node"};
-  if (links.shape.empty() || links.shape.size() > 2)
+  if (shape.empty() || shape.size() > 2)
     return {"shape", "a PCIe node has one or two numbers; allowed: [GPUs per switch, switches per host bridge]",
             "add for example 'shape: [2, 2]'"};
-  if (!links.uplinks.empty() || links.oversubscription != 1 || links.pinned)
-    return {links.pinned            ? "routing"
-            : links.uplinks.empty() ? "oversubscription"
-                                    : "uplinks",
-            "a PCIe node does not read it; allowed: shape, link_bandwidth, global_bandwidth, hop_latency",
-            "say it by the bandwidth of its links"};
   return {};
 }
 
 void route(const Fabric& fabric, const FabricPorts& ports, const Port& from, const Port& to, Way& way) {
-  const std::vector<int>& shape = fabric.links.shape;
+  const std::vector<int>& shape = counts_of(fabric, "shape");
   const int a = from.number / shape[0], b = to.number / shape[0];  // switches
   const auto add = [&](LinkKind kind, int index, double bandwidth) {
     way.links.push_back({key_of(kind, static_cast<std::uint32_t>(index)), bandwidth});
@@ -50,7 +44,9 @@ void route(const Fabric& fabric, const FabricPorts& ports, const Port& from, con
 const RegisterTopology registered{
     {.name = "pcie",
      .summary = "GPUs of a node behind PCIe switches behind host bridges, whose uplinks they share",
-     .reads = "shape [GPUs per switch, switches per host bridge], link_bandwidth, global_bandwidth",
+     .parameters = {shape_parameter("GPUs per switch, switches per host bridge"), link_bandwidth_parameter(),
+                    global_bandwidth_parameter("bandwidth of the link between two processors"),
+                    hop_latency_parameter()},
      .refuse = refuse,
      .route = route}};
 

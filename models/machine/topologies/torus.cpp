@@ -13,21 +13,16 @@ namespace slipway::models {
 namespace {
 
 Topology::Misfit refuse(const Fabric& fabric, const FabricPorts& ports) {
-  const TopologyShape& links = fabric.links;
+  const std::vector<int>& sides = counts_of(fabric, "shape");
   double product = 1;
-  for (const int side : links.shape) product *= side;
-  if (links.shape.empty() || product != ports.count)
+  for (const int side : sides) product *= side;
+  if (sides.empty() || product != ports.count)
     return {"shape",
-            (links.shape.empty() ? std::string("a torus needs its sides")
-                                 : "its sides multiply to " + std::to_string(static_cast<long long>(product))) +
+            (sides.empty() ? std::string("a torus needs its sides")
+                           : "its sides multiply to " + std::to_string(static_cast<long long>(product))) +
                 ", but the fabric has " + std::to_string(ports.count) +
                 " ports; allowed: sides whose product is the number of ports",
             "make shape multiply to " + std::to_string(ports.count)};
-  if (!links.uplinks.empty() || links.oversubscription != 1 || links.pinned)
-    return {links.pinned            ? "routing"
-            : links.uplinks.empty() ? "oversubscription"
-                                    : "uplinks",
-            "a torus does not read it; allowed: shape, link_bandwidth, hop_latency", "say it by link_bandwidth"};
   return {};
 }
 
@@ -37,7 +32,7 @@ void route(const Fabric& fabric, const FabricPorts&, const Port& from, const Por
     add_port_down(way, fabric, to);
     return;
   }
-  const std::vector<int>& sides = fabric.links.shape;
+  const std::vector<int>& sides = counts_of(fabric, "shape");
   int at = from.number, stride = 1;
   for (std::size_t d = 0; d < sides.size(); stride *= sides[d], ++d) {
     const int side = sides[d], ahead = (to.number / stride % side - at / stride % side + side) % side;
@@ -57,7 +52,8 @@ const RegisterTopology registered{
     {.name = "torus",
      .summary = "a grid that closes on itself, one dimension after the other, the shorter way (Dally and "
                 "Seitz 1987)",
-     .reads = "shape [x, y, z, ...] whose product is the number of ports, link_bandwidth",
+     .parameters = {shape_parameter("sides x, y, z, ..., whose product is the number of ports"),
+                    link_bandwidth_parameter(), hop_latency_parameter()},
      .refuse = refuse,
      .route = route}};
 
