@@ -169,7 +169,8 @@ class TrainerReader {
 
   // True if a fact is one of the version that is read.
   bool is_of_version(const Value& fact, const std::string& path) {
-    const std::ptrdiff_t last = std::ssize(trainer_.versions) - 1;
+    const std::ptrdiff_t last =
+        std::max<std::ptrdiff_t>(0, std::ssize(trainer_.versions) - 1);  // 0: none are described
     const std::ptrdiff_t at = trainer_.version.empty() ? last : place_of(trainer_.version);
     std::ptrdiff_t from = 0, to = last;
     for (const char* bound : {"since", "until"}) {

@@ -87,9 +87,8 @@ int list_command(const std::vector<std::string>& args, std::ostream& out, std::o
     if (name != topic.name) continue;
     const bool has_trainer = options.arguments().size() > 1;
     if (has_trainer != (topic.print_of != nullptr))
-      throw UsageError("list " + name +
-                       (has_trainer ? " takes no name; leave '" + options.arguments()[1] + "' out"
-                                    : " takes the name of a trainer (slipway list " + name + " megatron-core)"));
+      throw UsageError(name + (has_trainer ? " takes no name; leave '" + options.arguments()[1] + "' out"
+                                           : " takes the name of a trainer (slipway list " + name + " megatron-core)"));
     has_trainer ? topic.print_of(out, options.arguments()[1]) : topic.print(out);
     return status_done;
   }

@@ -133,10 +133,11 @@ NamedDictionary dictionary_of(const std::string& name, const std::string& topic)
   if (const Dictionary* itself = built_in_dictionary(name)) return {itself, ""};
   std::vector<std::string> known = dictionary_names();
   for (const EmbeddedFile& file : embedded_trainers())
-    if (!built_in_trainer(file.name)->dictionary.empty()) known.emplace_back(file.name);
+    if (!built_in_trainer(file.name)->dictionary.empty() && built_in_dictionary(file.name) == nullptr)
+      known.emplace_back(file.name);
   const TrainerName trainer = trainer_name(name);
   if (std::find(known.begin(), known.end(), trainer.name) == known.end())
-    throw UsageError("list " + topic + ": no arguments of '" + name + "' are described" +
+    throw UsageError("no arguments of '" + name + "' are described" +
                      suggestion(trainer.name, known, "slipway list " + topic + " ") +
                      fmt::format("; allowed: {}", fmt::join(known, ", ")));
   Defects defects;
@@ -144,7 +145,7 @@ NamedDictionary dictionary_of(const std::string& name, const std::string& topic)
   asked.origin.file = "list " + topic;
   asked.key = name;
   const std::optional<Trainer> found = load_trainer(name, asked, defects);
-  if (!found) throw UsageError(describe(defects));
+  if (!found) throw UsageError(defects.front().message + "; " + defects.front().remedy);
   return {built_in_dictionary(found->dictionary), found->arguments_version()};
 }
 

@@ -106,7 +106,8 @@ bool is_in(const Dictionary& dictionary, std::string_view version, std::string_v
     const auto found = std::find(dictionary.versions.begin(), dictionary.versions.end(), name);
     return found == dictionary.versions.end() ? otherwise : found - dictionary.versions.begin();
   };
-  const std::ptrdiff_t last = std::ssize(dictionary.versions) - 1, at = place(version, last);
+  const std::ptrdiff_t last = std::max<std::ptrdiff_t>(0, std::ssize(dictionary.versions) - 1),
+                       at = place(version, last);
   return place(since, 0) <= at && at <= place(until, last);
 }
 

@@ -8,14 +8,14 @@
 #include "scenarios/language/keys.h"
 #include "scenarios/language/layer_lists.h"
 #include "scenarios/language/quantity.h"
-#include "scenarios/step/prepared_step.h"
 #include "scenarios/trainers/launch.h"
 #include "scenarios/trainers/launched_step.h"
 
 namespace slipway::scenarios {
 
 std::int64_t planned_steps(const Scenario& s) {
-  return static_cast<std::int64_t>(std::ceil(s.tokens / tokens_per_step(s)));
+  const double of_step = static_cast<double>(s.step.global_batch) * static_cast<double>(s.step.model->sequence);
+  return static_cast<std::int64_t>(std::ceil(s.tokens / of_step));
 }
 
 std::int64_t torchtitan_steps(const Scenario& s) { return s.tokens > 0 ? planned_steps(s) : s.run.steps; }

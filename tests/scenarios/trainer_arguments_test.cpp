@@ -151,7 +151,8 @@ TEST(TrainerArguments, ARecipesArgumentsStandBehindTheUsers) {
 
 const std::string examples = SLIPWAY_SOURCE_DIR "/scenarios/examples/";
 
-LaunchArguments launch(const std::vector<std::string>& overrides, const std::string& version = "") {
+LaunchArguments launch(std::vector<std::string> overrides, const std::string& version = "") {
+  overrides.emplace_back("layout.data=");  // what the other degrees leave
   const LoadResult loaded = load_scenario(examples + "llama-8b-64xh100.yaml", overrides);
   EXPECT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
   return arguments_for(dictionary(), version, loaded.scenario);
