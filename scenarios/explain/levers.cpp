@@ -35,7 +35,7 @@ std::vector<std::string> settings_of(const Scenario& before, const Scenario& aft
 // Of a file, which the loader has read before, or built in.
 std::optional<Trainer> trainer_of(const Scenario& scenario) {
   if (scenario.trainer_file.empty()) {
-    const Trainer* built_in = built_in_trainer(scenario.trainer.name);
+    const Trainer* built_in = built_in_trainer(with_version(scenario.trainer.name, scenario.trainer_version));
     return built_in == nullptr ? std::nullopt : std::optional(*built_in);
   }
   Defects ignored;

@@ -9,12 +9,6 @@
 
 namespace slipway::scenarios {
 
-std::string Argument::text() const {
-  std::string text = "--" + name;
-  for (const std::string& value : values) text += " " + value;
-  return text;
-}
-
 namespace {
 
 std::string with_dashes(std::string name) {
@@ -150,8 +144,7 @@ Arguments command_line_arguments(const std::string& text, const std::string& fil
   for (const auto& [name, value] : variables)
     if (name == "CUDA_DEVICE_MAX_CONNECTIONS") arguments.environment.push_back({name, {value}, origin});
   for (const Argument& argument : arguments.list)
-    if (argument.name == "module" || argument.name.find('.') != std::string::npos)
-      arguments.format = ArgumentFormat::torchtitan;
+    if (argument.name == "module" || argument.name.find('.') != std::string::npos) arguments.dictionary = "torchtitan";
   return arguments;
 }
 
@@ -162,14 +155,14 @@ Arguments read_arguments(const std::string& path, Variables& variables, Defects&
     return arguments;
   }
   if (path.ends_with(".json")) {
-    arguments.format = ArgumentFormat::hugging_face;
+    arguments.dictionary = "hugging-face";
     if (const std::optional<Value> config = read_document(path, {path, 0}, "", defects))
       for (const Entry& entry : config->entries)
         arguments.list.push_back({entry.key, {to_one_line(entry.value)}, entry.origin});
     return arguments;
   }
   if (path.ends_with(".toml")) {
-    arguments.format = ArgumentFormat::torchtitan;
+    arguments.dictionary = "torchtitan";
     arguments.list = toml_arguments(path, defects);
     return arguments;
   }

@@ -36,6 +36,9 @@ CommandOptions declared_options() {
               "the value of a variable such as ${TP}, or of a scenario key such as cluster.nodes; may be repeated")
       .values("without", "ARGUMENT",
               "leave an argument out although it has an effect; all: each that is not modelled; may be repeated")
+      .value("recipe", "NAME",
+             "a list of arguments that the trainer's recipes have (slipway list recipes), with a version behind an @; "
+             "yours hold against it")
       .value("output", "FILE", "write the scenario here instead of printing it")
       .letter('o')
       .flag("simulate", "simulate the scenario, and set a published throughput beside the predicted one")
@@ -185,7 +188,7 @@ int import_command(const std::vector<std::string>& args, std::ostream& out, std:
       output.value_or(files.empty() ? "imported.yaml" : std::filesystem::path(files[0]).stem().string() + ".yaml"),
       {},
       {}};
-  answer.imported = imported(files, line, choices_from(options), answer.file);
+  answer.imported = imported(files, line, choices_from(options), answer.file, options.text("recipe").value_or(""));
   if (!answer.imported.defects.empty()) throw refusal(answer.imported.defects);
   answer.imported.yaml.insert(0, header(files, answer.imported));
   if (options.has("simulate")) answer.throughput = throughput_of(answer, err);

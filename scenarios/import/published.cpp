@@ -24,8 +24,8 @@ const PublishedRow rows[] = {{"DeepSeek-V3-B200-MXFP8-TP1PP8EP32-GBS2048", 776.7
 
 }  // namespace
 
-std::optional<PublishedRun> published_run(const Import& import) {
-  const Argument* name = import.find("wandb-exp-name");
+std::optional<PublishedRun> published_run(const Reading& reading) {
+  const Argument* name = reading.find("wandb-exp-name");
   if (name == nullptr || name->values.empty()) return std::nullopt;
   for (const PublishedRow& row : rows)
     if (name->values[0] == row.experiment) return PublishedRun{row.tflops_per_gpu, std::string(source)};

@@ -9,55 +9,7 @@ namespace slipway::scenarios {
 
 namespace {
 
-bool is_name(std::string_view text) {
-  if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0])) != 0) return false;
-  for (const char c : text)
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_') return false;
-  return true;
-}
-
-std::size_t name_length(std::string_view text) {
-  std::size_t length = 0;
-  while (length < text.size() && (std::isalnum(static_cast<unsigned char>(text[length])) != 0 || text[length] == '_'))
-    ++length;
-  return is_name(text.substr(0, length)) ? length : 0;
-}
-
-// Characters of a text with its variables replaced: a script may double a variable line by line.
-constexpr std::size_t most_characters = 1 << 20;
-constexpr std::size_t most_of_script = 64 << 20;  // of all its texts
-constexpr int most_nested = 16;                   // ${A:-${B:-...}}
-
-// "$TP", "${TP}", "${TP:-4}" at the beginning of a text.
-struct Reference {
-  std::string name;
-  std::optional<std::string> otherwise;
-  std::size_t length = 0;  // 0: none
-};
-
-Reference reference_at(std::string_view text) {
-  if (text.size() < 2 || text[0] != '$') return {};
-  if (text[1] != '{') {
-    const std::size_t length = name_length(text.substr(1));
-    return {std::string(text.substr(1, length)), std::nullopt, length == 0 ? 0 : length + 1};
-  }
-  int depth = 0;
-  std::size_t end = 1;
-  for (; end < text.size() && depth <= most_nested; ++end) {
-    if (text[end] == '{') ++depth;
-    if (text[end] == '}' && --depth == 0) break;
-  }
-  if (end == text.size() || depth != 0) return {};
-  const std::string_view inside = text.substr(2, end - 2);
-  const std::size_t length = name_length(inside);
-  if (length == 0) return {};
-  Reference found{std::string(inside.substr(0, length)), std::nullopt, end + 1};
-  std::string_view rest = inside.substr(length);
-  if (rest == "[@]" || rest == "[*]") rest = {};
-  if (rest.starts_with(":")) rest.remove_prefix(1);
-  if (rest.starts_with("-") || rest.starts_with("=")) found.otherwise = std::string(rest.substr(1));
-  return found;
-}
+constexpr std::size_t most_of_script = 64 << 20;  // characters of all its texts
 
 // Marks in words until variables are replaced: a word that begins in double quotes, and a $ in single quotes.
 constexpr char in_quotes = '\x01', dollar = '\x02';
@@ -196,7 +148,7 @@ std::vector<std::string> expanded(const std::vector<std::string>& words, const V
     const bool is_quoted = marked.starts_with(in_quotes) && marked.find("[@]") == std::string::npos;
     std::string word = marked;
     std::erase(word, in_quotes);
-    const bool is_alone = reference_at(word).length == word.size() && !word.empty();
+    const bool is_alone = variable_at(word).length == word.size() && !word.empty();
     const std::string text = counted(without_marks(with_variables(word, variables)), left);
     if (is_alone && !is_quoted && text != word) {
       for (std::string& each : split_at_spaces(text)) out.push_back(std::move(each));
@@ -209,38 +161,12 @@ std::vector<std::string> expanded(const std::vector<std::string>& words, const V
 
 // "NAME=value", "NAME+=value": the length of NAME; 0 for other words.
 std::size_t assigned(const std::string& word) {
-  const std::size_t length = name_length(word);
+  const std::size_t length = variable_length(word);
   if (length == 0 || length >= word.size()) return 0;
   return word[length] == '=' || word.compare(length, 2, "+=") == 0 ? length : 0;
 }
 
 }  // namespace
-
-std::string with_variables(const std::string& text, const Variables& variables) {
-  std::string out;
-  for (std::size_t at = 0; at < text.size() && out.size() < most_characters;) {
-    const Reference found = reference_at(std::string_view(text).substr(at));
-    if (found.length == 0) {
-      out += text[at++];
-      continue;
-    }
-    const auto value = variables.find(found.name);
-    if (value != variables.end())
-      out += value->second;
-    else if (found.otherwise)
-      out += with_variables(*found.otherwise, variables);
-    else
-      out += text.substr(at, found.length);
-    at += found.length;
-  }
-  return out;
-}
-
-std::string unset_variable(const std::string& text) {
-  for (std::size_t at = 0; at < text.size(); ++at)
-    if (const Reference found = reference_at(std::string_view(text).substr(at)); found.length > 0) return found.name;
-  return "";
-}
 
 std::vector<ShellCommand> shell_commands(const std::string& text, Variables& variables) {
   const Variables given = variables;  // they hold against the script's own

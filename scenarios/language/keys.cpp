@@ -1036,7 +1036,7 @@ const Key cluster_table[] = {
     {.path = "cluster.collectives.world", .type = choice, .meaning = "algorithm over all ranks, for the gradient norm",
      .derived = "all's, else gloo on processors and nccl on GPUs: it is a few bytes", .choices = words_of<algorithm_names>},
     {.path = "cluster.trainer", .type = text,
-     .meaning = "the software that trains, as facts about its kernels, messages and memory: a built-in name or the path of a trainer.yaml",
+     .meaning = "the software that trains, as facts about its kernels, messages and memory: a built-in name or the path of a trainer.yaml, with a version behind an @ (megatron-core@0.12); without one, the last that is described",
      .derived = "generic", .names_file = true, .built_in = true},
     {.path = "cluster.constants", .type = text,
      .meaning = "path of the constants of a step that `slipway calibrate --runs` fitted to your runs",

@@ -127,6 +127,7 @@ void read_trainer(Settings& settings, const std::string& folder, Scenario& scena
     if (!named) return;
     trainer = *named;
     scenario.names_trainer = true;
+    scenario.trainer_version = trainer.version;
     if (built_in_trainer(settings.text(key)) == nullptr) scenario.trainer_file = settings.text(key);
   }
   scenario.trainer = trainer.facts;
@@ -202,7 +203,7 @@ std::string data_named(Settings& settings, const std::string& key, const std::st
 
 // Absolute path of the file that a key names; empty: none, or something built in.
 std::string file_named(const Settings& settings, const std::string& key, const std::string& folder) {
-  const std::string text = settings.text(key);
+  const std::string text = key == "cluster.trainer" ? trainer_name(settings.text(key)).name : settings.text(key);
   if (text.empty() || (key_of(scenario_keys(), key)->built_in && !looks_like_path(text))) return "";
   return std::filesystem::absolute(resolve_path(folder, text)).lexically_normal().string();
 }

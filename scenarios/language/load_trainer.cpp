@@ -4,6 +4,7 @@
 #include <charconv>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <stdexcept>
 
 #include "scenarios/files/embedded_files.h"
@@ -97,13 +98,25 @@ std::string all_facts() {
 
 class TrainerReader {
  public:
-  TrainerReader(Defects& defects, std::string name) : defects_(defects) { trainer_.facts.name = std::move(name); }
+  TrainerReader(Defects& defects, std::string name, std::string version) : defects_(defects) {
+    trainer_.facts.name = std::move(name);
+    trainer_.version = std::move(version);
+  }
 
-  std::optional<Trainer> read(const Value& root) {
+  // `asked`: who names the version, for the error of one that is not there.
+  std::optional<Trainer> read(const Value& root, const Reference& asked) {
     const std::size_t before = defects_.size();
+    if (const Value* versions = root.find("versions")) read_versions(*versions);
+    check_version(asked);
     for (const Entry& section : root.entries) {
+      if (section.key == "versions") continue;
+      if (section.key == "arguments") {
+        trainer_.dictionary = section.value.text;
+        continue;
+      }
       if (section.key != "facts" && section.key != "memory" && section.key != "levers") {
-        refuse(section.origin, section.key, "unknown key; allowed: facts, memory, levers", "remove it");
+        refuse(section.origin, section.key, "unknown key; allowed: facts, memory, levers, arguments, versions",
+               "remove it");
         continue;
       }
       if (section.value.kind != Value::Kind::map) {
@@ -122,13 +135,71 @@ class TrainerReader {
     defects_.push_back({origin.file, origin.line, key, problem, remedy});
   }
 
+  // A list of names, or a map from them to versions of the dictionary.
+  void read_versions(const Value& value) {
+    for (const Value& item : value.items) trainer_.versions.push_back({item.text, item.text});
+    for (const Entry& entry : value.entries) trainer_.versions.push_back({entry.key, entry.value.text});
+    if (trainer_.versions.empty())
+      refuse(value.origin, "versions", "names no version; allowed: a list, oldest first", "name one, or remove it");
+  }
+
+  std::string all_versions() const {
+    std::string text;
+    for (const TrainerVersion& each : trainer_.versions) text += (text.empty() ? "" : ", ") + each.name;
+    return text;
+  }
+
+  // -1: there is no such version.
+  std::ptrdiff_t place_of(const std::string& version) const {
+    const auto found = std::ranges::find(trainer_.versions, version, &TrainerVersion::name);
+    return found == trainer_.versions.end() ? -1 : found - trainer_.versions.begin();
+  }
+
+  void check_version(const Reference& asked) {
+    if (trainer_.version.empty() || place_of(trainer_.version) >= 0) return;
+    const std::string& name = trainer_.facts.name;
+    if (trainer_.versions.empty())
+      return refuse(asked.origin, asked.key,
+                    "there is no version '" + trainer_.version + "': no versions of " + name + " are described",
+                    "write " + name + " alone");
+    refuse(asked.origin, asked.key,
+           "there is no version '" + trainer_.version + "' of " + name + "; allowed: " + all_versions(),
+           "choose one of them, or write " + name + " alone, which is " + trainer_.versions.back().name);
+  }
+
+  // True if a fact is one of the version that is read.
+  bool is_of_version(const Value& fact, const std::string& path) {
+    const std::ptrdiff_t last =
+        std::max<std::ptrdiff_t>(0, std::ssize(trainer_.versions) - 1);  // 0: none are described
+    const std::ptrdiff_t at = trainer_.version.empty() ? last : place_of(trainer_.version);
+    std::ptrdiff_t from = 0, to = last;
+    for (const char* bound : {"since", "until"}) {
+      const Value* named = fact.find(bound);
+      if (named == nullptr) continue;
+      const std::ptrdiff_t place = place_of(named->text);
+      if (place < 0)
+        refuse(named->origin, path + "." + bound,
+               "there is no version '" + named->text +
+                   "'; allowed: " + (trainer_.versions.empty() ? "none, as `versions` is missing" : all_versions()),
+               "name one of `versions`");
+      (std::string_view(bound) == "since" ? from : to) = place;
+    }
+    return from <= at && at <= to;
+  }
+
   void read_fact(const Entry& entry, const std::string& section) {
     const std::string path = section + "." + entry.key;
-    const Value* value = entry.value.find("value");
-    const Value* source = entry.value.find("source");
+    if (entry.value.kind != Value::Kind::list) return read_value(entry, entry.value, section, path);
+    for (const Value& item : entry.value.items) read_value(entry, item, section, path);
+  }
+
+  void read_value(const Entry& entry, const Value& fact, const std::string& section, const std::string& path) {
+    const Value* value = fact.find("value");
+    const Value* source = fact.find("source");
     if (value == nullptr || source == nullptr || source->text.empty())
       return refuse(entry.origin, path, "has no value with a source; allowed: {value: ..., source: ...}",
                     "say where the fact comes from");
+    if (!is_of_version(fact, path)) return;
     ++trainer_.named;
     if (section == "memory") {
       trainer_.memory.sources.push_back(entry.key + ": " + source->text);
@@ -186,37 +257,79 @@ class TrainerReader {
 
 }  // namespace
 
-std::optional<Trainer> trainer_from_yaml(const std::string& text, const std::string& file, const std::string& name,
-                                         Defects& defects) {
-  const std::optional<Value> root = parse_document(text, file, defects);
-  if (!root) return std::nullopt;
-  return TrainerReader(defects, name).read(*root);
+TrainerName trainer_name(const std::string& text) {
+  const std::size_t at = text.rfind('@');
+  if (at == std::string::npos || at == 0) return {text, ""};
+  const std::string version = text.substr(at + 1);
+  // An @ may be part of a path.
+  return looks_like_path(version) ? TrainerName{text, ""} : TrainerName{text.substr(0, at), version};
 }
 
+std::string with_version(const std::string& name, const std::string& version) {
+  return version.empty() ? name : name + "@" + version;
+}
+
+std::string Trainer::arguments_version() const {
+  const auto found = std::ranges::find(versions, version, &TrainerVersion::name);
+  return found == versions.end() ? "" : found->arguments;
+}
+
+std::optional<Trainer> trainer_from_yaml(const std::string& text, const std::string& file, const std::string& name,
+                                         Defects& defects, const std::string& version) {
+  const std::optional<Value> root = parse_document(text, file, defects);
+  if (!root) return std::nullopt;
+  Reference asked;
+  asked.origin.file = file;
+  asked.key = "cluster.trainer";
+  return TrainerReader(defects, name, version).read(*root, asked);
+}
+
+namespace {
+
+// A version of a built-in trainer, read when somebody asks for it; each file is parsed once.
+const Trainer* read_built_in(const std::string& name, const std::string& version, const Reference& from,
+                             Defects& defects) {
+  static std::mutex guard;
+  static std::map<std::string, Value, std::less<>> files;
+  static std::map<std::string, Trainer, std::less<>> trainers;
+  const std::lock_guard lock(guard);
+  const std::string own = with_version(name, version);
+  if (const auto found = trainers.find(own); found != trainers.end()) return &found->second;
+  const auto file = std::ranges::find(embedded_trainers(), std::string_view(name), &EmbeddedFile::name);
+  if (file == embedded_trainers().end()) return nullptr;
+  if (!files.contains(name)) {
+    Defects of_file;
+    std::optional<Value> root = parse_document(std::string(file->text), std::string(file->path), of_file);
+    if (!root) throw std::logic_error("built-in trainer " + name + ": " + describe(of_file));
+    files.emplace(name, std::move(*root));
+  }
+  auto trainer = TrainerReader(defects, name, version).read(files.find(name)->second, from);
+  return trainer ? &trainers.emplace(own, std::move(*trainer)).first->second : nullptr;
+}
+
+}  // namespace
+
 std::optional<Trainer> load_trainer(const std::string& name_or_path, const Reference& from, Defects& defects) {
-  if (const auto built_in = embedded_named(embedded_trainers(), name_or_path, "trainer", from, defects))
-    return *built_in_trainer(built_in->name);
-  if (!looks_like_path(name_or_path)) return std::nullopt;
-  const std::string file = resolve_path(from.folder, name_or_path);
+  const TrainerName named = trainer_name(name_or_path);
+  if (const auto built_in = embedded_named(embedded_trainers(), named.name, "trainer", from, defects)) {
+    const Trainer* trainer = read_built_in(named.name, named.version, from, defects);
+    return trainer == nullptr ? std::nullopt : std::optional(*trainer);
+  }
+  if (!looks_like_path(named.name)) return std::nullopt;
+  const std::string file = resolve_path(from.folder, named.name);
   const std::optional<Value> root = read_document(file, from.origin, from.key, defects);
   if (!root) return std::nullopt;
-  return TrainerReader(defects, std::filesystem::path(file).stem().string()).read(*root);
+  return TrainerReader(defects, std::filesystem::path(file).stem().string(), named.version).read(*root, from);
 }
 
 const Trainer* built_in_trainer(std::string_view name) {
-  static const auto trainers = [] {
-    std::map<std::string, Trainer, std::less<>> all;
-    for (const EmbeddedFile& file : embedded_trainers()) {
-      Defects defects;
-      const std::string own(file.name);
-      auto trainer = trainer_from_yaml(std::string(file.text), std::string(file.path), own, defects);
-      if (!trainer) throw std::logic_error("built-in trainer " + own + ": " + describe(defects));
-      all.emplace(own, std::move(*trainer));
-    }
-    return all;
-  }();
-  const auto found = trainers.find(name);
-  return found == trainers.end() ? nullptr : &found->second;
+  const TrainerName named = trainer_name(std::string(name));
+  const Reference nobody;
+  Defects defects;
+  const Trainer* trainer = read_built_in(named.name, named.version, nobody, defects);
+  if (trainer == nullptr && !defects.empty() && named.version.empty())
+    throw std::logic_error("built-in trainer " + named.name + ": " + describe(defects));
+  return trainer;
 }
 
 std::vector<std::pair<std::string, std::string>> trainer_fact_names() {

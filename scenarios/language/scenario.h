@@ -61,6 +61,7 @@ struct Scenario {
   TrainerFacts trainer;                              // of cluster.trainer
   bool names_trainer = false;                        // else generic is meant
   std::string trainer_file;                          // as cluster.trainer names it; empty: built-in
+  std::string trainer_version;                       // that it names; empty: the last is meant
   MemoryConstants memory;                            // with the trainer's facts and deviations
   std::string constants_file;                        // as cluster.constants names it; empty: built-in
   std::shared_ptr<const PooledConstants> constants;  // of a step, all trainers' and machines'; null: the built-in ones

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <ostream>
+#include <string>
 
 #include "scenarios/answers/answer_keys.h"
 #include "scenarios/command_line/command.h"
@@ -16,7 +17,8 @@ namespace {
 struct Topic {
   const char* name;
   const char* meaning;
-  void (*print)(std::ostream& out);
+  void (*print)(std::ostream& out) = nullptr;
+  void (*print_of)(std::ostream& out, const std::string& name) = nullptr;  // instead: of a trainer
 };
 
 void list_tables(std::ostream& out) {
@@ -43,7 +45,7 @@ void print_json_keys(std::ostream& out) {
   out << describe(answers);
 }
 
-constexpr std::array<Topic, 12> topics{{
+constexpr std::array<Topic, 14> topics{{
     {"models", "built-in models: model.name", list_models},
     {"machines", "machine profiles: cluster.machine", list_machines},
     {"trainers", "trainers with their facts: cluster.trainer", list_trainers},
@@ -53,6 +55,8 @@ constexpr std::array<Topic, 12> topics{{
     {"keys", "every key of a scenario", [](std::ostream& out) { list_keys(out, scenario_keys()); }},
     {"machine-keys", "every key of a machine profile", [](std::ostream& out) { list_keys(out, machine_keys()); }},
     {"trainer-keys", "the facts that a trainer's file may have", list_trainer_keys},
+    {"arguments", "TRAINER: its arguments and what they mean here (import, plan --emit)", nullptr, list_arguments},
+    {"recipes", "TRAINER: named lists of its arguments (import --recipe)", nullptr, list_recipes},
     {"tables", "tables of measured runs for validate, with their columns", list_tables},
     {"block-keys", "every key of a block table (cluster.block_times)",
      [](std::ostream& out) { list_keys(out, block_table_keys()); }},
@@ -72,15 +76,20 @@ std::string topics_text() {
 }  // namespace
 
 int list_command(const std::vector<std::string>& args, std::ostream& out, std::ostream&) {
-  CommandOptions options("list TOPIC", "Lists the names that scenarios and outputs use.", "slipway list models");
+  CommandOptions options("list TOPIC [TRAINER]", "Lists the names that scenarios and outputs use.",
+                         "slipway list models");
   std::vector<std::string> names;
   for (const Topic& topic : topics) names.emplace_back(topic.name);
-  options.positional(fmt::format("topic ({})", fmt::join(names, ", ")), 1, 1, names).notes(topics_text());
+  options.positional(fmt::format("topic ({})", fmt::join(names, ", ")), 1, 2, names).notes(topics_text());
   if (!options.parse(args, out)) return status_done;
   const std::string& name = options.arguments()[0];
   for (const Topic& topic : topics) {
     if (name != topic.name) continue;
-    topic.print(out);
+    const bool has_trainer = options.arguments().size() > 1;
+    if (has_trainer != (topic.print_of != nullptr))
+      throw UsageError(name + (has_trainer ? " takes no name; leave '" + options.arguments()[1] + "' out"
+                                           : " takes the name of a trainer (slipway list " + name + " megatron-core)"));
+    has_trainer ? topic.print_of(out, options.arguments()[1]) : topic.print(out);
     return status_done;
   }
   throw UsageError("nothing to list under '" + name + "'" + suggestion(name, names, "slipway list ") +

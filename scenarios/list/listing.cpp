@@ -11,7 +11,10 @@
 #include "scenarios/language/load_constants.h"
 #include "scenarios/language/load_model.h"
 #include "scenarios/language/load_trainer.h"
+#include "scenarios/language/nearest.h"
+#include "scenarios/language/usage_error.h"
 #include "scenarios/tables/formats.h"
+#include "scenarios/trainers/dictionary.h"
 #include "schedules/step/action.h"
 
 namespace slipway::scenarios {
@@ -123,6 +126,67 @@ void list_trainer_keys(std::ostream& out) {
   for (const auto& [name, allowed] : trainer_fact_names()) out << fmt::format("{:<32} {}\n", "facts." + name, allowed);
   for (const MemoryFact& fact : memory_facts())
     out << fmt::format("{:<32} {:<20} {}\n", fmt::format("memory.{}", fact.name), fact.unit, fact.meaning);
+}
+
+namespace {
+
+struct NamedDictionary {
+  const Dictionary* dictionary;
+  std::string version;  // empty: none is named
+};
+
+NamedDictionary dictionary_of(const std::string& name, const std::string& topic) {
+  if (const Dictionary* itself = built_in_dictionary(name)) return {itself, ""};
+  std::vector<std::string> known = dictionary_names();
+  for (const EmbeddedFile& file : embedded_trainers())
+    if (!built_in_trainer(file.name)->dictionary.empty() && built_in_dictionary(file.name) == nullptr)
+      known.emplace_back(file.name);
+  const TrainerName trainer = trainer_name(name);
+  if (std::find(known.begin(), known.end(), trainer.name) == known.end())
+    throw UsageError("no arguments of '" + name + "' are described" +
+                     suggestion(trainer.name, known, "slipway list " + topic + " ") +
+                     fmt::format("; allowed: {}", fmt::join(known, ", ")));
+  Defects defects;
+  Reference asked;
+  asked.origin.file = "list " + topic;
+  asked.key = name;
+  const std::optional<Trainer> found = load_trainer(name, asked, defects);
+  if (!found) throw UsageError(defects.front().message + "; " + defects.front().remedy);
+  return {built_in_dictionary(found->dictionary), found->arguments_version()};
+}
+
+std::string versions_text(const std::string& since, const std::string& until) {
+  if (since.empty() && until.empty()) return "";
+  return (since.empty() ? "" : "since " + since) +
+         (until.empty() ? "" : (since.empty() ? "" : " ") + ("until " + until));
+}
+
+}  // namespace
+
+void list_arguments(std::ostream& out, const std::string& trainer) {
+  const auto [dictionary, version] = dictionary_of(trainer, "arguments");
+  out << fmt::format("{}, read from {}\n", dictionary->of, dictionary->source);
+  if (!dictionary->versions.empty()) out << fmt::format("versions: {}\n", fmt::join(dictionary->versions, ", "));
+  out << fmt::format("\n{:<60} {:<13} {:<32} {:<12} {}\n", "argument", "effect", "key", "versions", "why");
+  for (const Term& term : dictionary->terms) {
+    if (!version.empty() && !is_in(*dictionary, version, term.since, term.until)) continue;
+    std::string line =
+        fmt::format("{:<60} {:<13} {:<32} {:<12} {}", "--" + term.argument, name_in(effect_names, term.effect),
+                    term.key, versions_text(term.since, term.until), term.words);
+    line.erase(line.find_last_not_of(' ') + 1);
+    out << line << "\n";
+  }
+}
+
+void list_recipes(std::ostream& out, const std::string& trainer) {
+  const auto [dictionary, version] = dictionary_of(trainer, "recipes");
+  for (const Recipe& recipe : dictionary->recipes) {
+    if (!version.empty() && !is_in(*dictionary, version, recipe.since, recipe.until)) continue;
+    out << fmt::format("{}: {}\n ", recipe.name, recipe.source);
+    for (const auto& [argument, values] : recipe.arguments)
+      out << fmt::format(" --{}{}{}", argument, values.empty() ? "" : " ", fmt::join(values, " "));
+    out << "\n";
+  }
 }
 
 void list_constants(std::ostream& out) {

@@ -5,6 +5,7 @@
 
 #include <iosfwd>
 #include <span>
+#include <string>
 
 #include "scenarios/language/keys.h"
 
@@ -14,6 +15,10 @@ void list_models(std::ostream& out);    // name, family, parameters, shape
 void list_machines(std::ostream& out);  // name, peak, memory, links
 void list_trainers(std::ostream& out);  // name, facts, machines of its published runs
 void list_trainer_keys(std::ostream& out);
+// A trainer's arguments and recipes by its name, with a version behind an @ or without, or by the dictionary's. Throw
+// UsageError with those that there are.
+void list_arguments(std::ostream& out, const std::string& trainer);  // argument, effect, key, versions, words
+void list_recipes(std::ostream& out, const std::string& trainer);    // name, source, arguments
 void list_constants(std::ostream& out);   // of a step: book and fitted values
 void list_schedules(std::ostream& out);   // name, chunks, what it is
 void list_topologies(std::ostream& out);  // name, description, parameters with meaning and default

@@ -1,5 +1,7 @@
 #include "scenarios/plan/answer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -13,7 +15,9 @@
 #include "scenarios/files/files.h"
 #include "scenarios/language/document.h"
 #include "scenarios/language/keys.h"
+#include "scenarios/language/nearest.h"
 #include "scenarios/language/profiles.h"
+#include "scenarios/language/usage_error.h"
 #include "scenarios/plan/table.h"
 #include "scenarios/simulate/prediction.h"
 #include "scenarios/step/prepared_step.h"
@@ -38,6 +42,23 @@ void anchor(Value& value, const std::string& path, const std::string& from, cons
 }
 
 }  // namespace
+
+const Dictionary* emitted(const std::optional<std::string>& name) {
+  if (!name) return nullptr;
+  if (const Dictionary* dictionary = launched_dictionary(*name)) return dictionary;
+  const std::vector<std::string> names = launched_names();
+  throw UsageError("--emit " + *name + " is unknown" + suggestion(*name, names, "--emit ") +
+                   fmt::format("; allowed: {}", fmt::join(names, ", ")));
+}
+
+LaunchArguments launch_arguments(const Scenario& scenario, const Dictionary& trainer) {
+  return arguments_for(trainer, dictionary_version(trainer, scenario), scenario);
+}
+
+void refuse_what_trainer_lacks(const Scenario& scenario, const Dictionary& trainer) {
+  for (const std::string& reason : impossible_for(trainer, scenario))
+    throw UsageError("--emit " + trainer.name + ": " + reason + ", or leave --emit out");
+}
 
 std::string winner_yaml(const Scenario& scenario, const std::vector<std::string>& overrides, const Step& choice,
                         const std::string& file) {

@@ -4,8 +4,8 @@
 
 #include <iosfwd>
 
-#include "models/model/names.h"
 #include "scenarios/plan/search.h"
+#include "scenarios/trainers/launch.h"
 
 namespace slipway::scenarios {
 
@@ -14,32 +14,19 @@ namespace slipway::scenarios {
 Scenario scenario_to_search(const std::string& path, const std::vector<std::string>& overrides,
                             const std::vector<std::string>& kept);
 
-enum class Trainer : std::uint8_t { megatron, torchtitan };
-inline constexpr std::array trainer_names{Named{Trainer::megatron, "megatron"},
-                                          Named{Trainer::torchtitan, "torchtitan"}};
-// Nothing for nothing; throws UsageError for an unknown name.
-std::optional<Trainer> trainer_named(const std::optional<std::string>& name);
-
-struct LaunchArguments {
-  std::string version;                      // of the trainer that has these names
-  std::vector<std::string> environment;     // "CUDA_DEVICE_MAX_CONNECTIONS=1"
-  std::string program;                      // "pretrain_gpt.py"
-  std::vector<std::string> arguments;       // each with its value
-  std::vector<std::string> refused;         // why the trainer may refuse this layout, or run another one
-  std::vector<std::string> refused_anyway;  // why it refuses the arguments with any layout
-  std::vector<std::string> missing;         // settings of the scenario that it has no option for, in words
-  std::vector<std::string> to_add;          // options that a scenario does not hold, and defaults of slipway
-};
-LaunchArguments launch_arguments(const Scenario& scenario, Trainer trainer);
+// The dictionary that --emit names. nullptr for nothing; throws UsageError for an unknown name.
+const Dictionary* emitted(const std::optional<std::string>& name);
+// The launch arguments of a scenario, in the version that its cluster.trainer names.
+LaunchArguments launch_arguments(const Scenario& scenario, const Dictionary& trainer);
 // Throws UsageError for a dtype that the trainer does not train in, because no layout changes that.
-void refuse_what_trainer_lacks(const Scenario& scenario, Trainer trainer);
+void refuse_what_trainer_lacks(const Scenario& scenario, const Dictionary& trainer);
 
 struct PlanAnswer {
   const Scenario& scenario;
   const std::vector<std::string>& overrides;
   const SearchResult& result;
   const SearchOptions& options;
-  std::optional<Trainer> trainer;
+  const Dictionary* trainer;          // --emit; nullptr: no launch arguments
   std::optional<std::string> file;    // file for the winner's scenario
   std::vector<std::string> remedies;  // set if nothing fits (scenarios/plan/remedies.h)
 };

@@ -150,7 +150,7 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
     const Shard shard = shard_from(*options.text("shard"));
     search.shard = shard.number, search.shards = shard.count;
   }
-  const std::optional<Trainer> trainer = emits_slurm(options) ? std::nullopt : trainer_named(options.text("emit"));
+  const Dictionary* trainer = emits_slurm(options) ? nullptr : emitted(options.text("emit"));
   const std::string& path = options.arguments()[0];
   const Scenario scenario = scenario_to_search(path, options.all("set"), options.all("keep"));
   if (trainer) refuse_what_trainer_lacks(scenario, *trainer);

@@ -44,6 +44,10 @@ TEST(EmbeddedFiles, MemoryConstantsAreTheSourceTreesByteForByte) { expect_same(e
 
 TEST(EmbeddedFiles, TrainersAreTheSourceTreesByteForByte) { expect_same(embedded_trainers(), "models/trainers"); }
 
+TEST(EmbeddedFiles, DictionariesAreTheSourceTreesByteForByte) {
+  expect_same(embedded_dictionaries(), "models/trainers/arguments");
+}
+
 TEST(EmbeddedFiles, ConstantsAreTheSourceTreesByteForByte) { expect_same(embedded_constants(), "models/machine"); }
 
 TEST(EmbeddedFiles, TablesAreThoseOfTheStudyFoldersByteForByte) {

@@ -24,10 +24,10 @@ const std::map<std::string, std::vector<std::string>> rooms = {
      {"step", "rules", "catalogue", "graph", "lower", "time", "memory", "bound", "draw", "check", "bundle", "fill"}},
     {"sim", {}},
     {"exec", {"run", "process", "files", "lanes", "transport", "operators", "rank"}},
-    {"scenarios",
-     {"files",   "language", "answers", "step",     "tables", "basis",   "command_line", "report", "list",    "shell",
-      "demo",    "show",     "goodput", "simulate", "kineto", "compare", "memory",       "growth", "import",  "plan",
-      "explain", "weights",  "execute", "lower",    "export", "kernels", "calibrate",    "study",  "validate"}},
+    {"scenarios", {"files",   "language", "answers", "step",      "trainers", "tables",  "basis",    "command_line",
+                   "report",  "list",     "shell",   "demo",      "show",     "goodput", "simulate", "kineto",
+                   "compare", "memory",   "growth",  "import",    "plan",     "explain", "weights",  "execute",
+                   "lower",   "export",   "kernels", "calibrate", "study",    "validate"}},
 };
 
 // Rooms of other folders that a folder may include; with a room's name, what that room may include.

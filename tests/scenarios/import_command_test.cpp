@@ -417,11 +417,51 @@ TEST_F(ImportCommand, ReadsUnevenPipelinesAndTheLauncher) {
   EXPECT_EQ(scenario().step.schedule, "interleaved-1f1b");
 }
 
+// Modules that NVIDIA's recipes of DeepSeek-V3 compute again (the dictionary's `recipes`).
+TEST_F(ImportCommand, ARecipesArgumentsAreAddedAndThoseGivenHoldAgainstThem) {
+  ASSERT_EQ(import_line(llama, {"--recipe", "moonlight-16b-a3b"}).status, 0);
+  EXPECT_EQ(scenario().step.optimizer.moment_dtype, Dtype::bfloat16);
+  ASSERT_EQ(import_line(llama + "--exp-avg-dtype fp32", {"--recipe", "moonlight-16b-a3b"}).status, 0);
+  EXPECT_EQ(scenario().step.optimizer.moment_dtype, Dtype::float32);
+  const Answer unknown = import_line(llama, {"--recipe", "moonlight"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("there is no recipe 'moonlight'; did you mean 'moonlight-16b-a3b'?"));
+  EXPECT_THAT(import_line(llama, {"--recipe", "moonlight-16b-a3b@7"}).err, HasSubstr("has no version '7'; allowed: "));
+}
+
+// --recompute-modules came with Megatron-Core 0.13.
+TEST_F(ImportCommand, AVersionOfTheTrainerRefusesWhatItHasNot) {
+  const std::string modules = llama + "--recompute-granularity selective --recompute-modules layernorm";
+  const auto with = [&](const std::string& trainer) {
+    return import_line(modules, {"--set", "cluster.trainer=" + trainer});
+  };
+  EXPECT_EQ(with("megatron-core@0.13").status, 0);
+  EXPECT_EQ(scenario().trainer_version, "0.13");
+  EXPECT_EQ(with("megatron-core").status, 0);
+  const Answer old = with("megatron-core@0.12");
+  EXPECT_EQ(old.status, 2);
+  EXPECT_THAT(old.err,
+              HasSubstr("--recompute-modules: it is an argument of 0.13 and later; cluster.trainer says 0.12"));
+  EXPECT_THAT(with("megatron-core@0.99").err, HasSubstr("there is no version '0.99' of megatron-core"));
+}
+
+TEST_F(ImportCommand, ListPrintsADictionaryByTrainerAndVersion) {
+  const auto listed = [&](const std::string& trainer) { return slipway_with({"list", "arguments", trainer}); };
+  EXPECT_THAT(listed("megatron-bridge").out, HasSubstr("--tensor-model-parallel-size"));
+  EXPECT_THAT(listed("megatron-core@0.13").out, HasSubstr("--recompute-modules"));
+  EXPECT_THAT(listed("megatron-core@0.12").out, Not(HasSubstr("--recompute-modules")));
+  EXPECT_THAT(listed("hugging-face").out, HasSubstr("--use_cache"));
+  EXPECT_THAT(listed("megatron-croe").err, HasSubstr("did you mean 'slipway list arguments megatron-core'?"));
+  EXPECT_THAT(slipway_with({"list", "recipes", "torchtitan"}).out, HasSubstr("llama3_8b: torchtitan 0.3"));
+  EXPECT_EQ(slipway_with({"list", "arguments"}).status, 2);
+  EXPECT_EQ(slipway_with({"list", "models", "megatron-core"}).status, 2);
+}
+
 // The way back: what plan --emit prints is the step that was planned.
 struct RoundTrip {
   std::string file;
   std::vector<std::string> keys;
-  Trainer trainer;
+  std::string trainer;  // of --emit
 };
 
 class ImportedAgain : public ImportCommand, public testing::WithParamInterface<RoundTrip> {};
@@ -436,7 +476,7 @@ TEST_P(ImportedAgain, IsTheStepThatWasEmitted) {
   const LoadResult loaded = load_scenario(examples + GetParam().file, GetParam().keys);
   ASSERT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
   const Step& planned = loaded.scenario.step;
-  const LaunchArguments launch = launch_arguments(loaded.scenario, GetParam().trainer);
+  const LaunchArguments launch = launch_arguments(loaded.scenario, *emitted(GetParam().trainer));
   ASSERT_TRUE(launch.refused.empty()) << launch.refused[0];
   const NodeGroup& nodes = loaded.scenario.cluster.groups[0];
   const Answer answer = import_line(line_of(launch), {"--set", "cluster.machine=" + nodes.machine.name, "--set",
@@ -482,54 +522,52 @@ std::vector<std::string> with_training(std::vector<std::string> keys) {
 INSTANTIATE_TEST_SUITE_P(
     OfPlan, ImportedAgain,
     testing::Values(
-        RoundTrip{"llama-8b-64xh100.yaml", with_training({}), Trainer::megatron},
+        RoundTrip{"llama-8b-64xh100.yaml", with_training({}), "megatron"},
         RoundTrip{"llama-8b-64xh100.yaml",
-                  with_training({"layout.split=[9, 8, 8, 7]", "run.optimizer.lr_warmup_samples=64"}),
-                  Trainer::megatron},
+                  with_training({"layout.split=[9, 8, 8, 7]", "run.optimizer.lr_warmup_samples=64"}), "megatron"},
         RoundTrip{"llama-70b-1024xh100.yaml",
                   with_training({"layout.pipeline=8", "layout.chunks=5", "layout.data=16",
                                  "schedule.name=interleaved-1f1b", "schedule.recompute=full"}),
-                  Trainer::megatron},
-        RoundTrip{"llama-70b-1024xh100.yaml", with_training({"model=qwen2.5-72b", "layout.zero=1"}), Trainer::megatron},
+                  "megatron"},
+        RoundTrip{"llama-70b-1024xh100.yaml", with_training({"model=qwen2.5-72b", "layout.zero=1"}), "megatron"},
         RoundTrip{"mixtral-8x7b-64xh100.yaml", with_training({"layout.expert=4", "layout.expert_tensor=1"}),
-                  Trainer::megatron},
+                  "megatron"},
         RoundTrip{"mixtral-8x7b-64xh100.yaml",
                   with_training({"layout.expert=4", "layout.expert_tensor=1",
                                  "schedule.recompute_modules=[moe_act, layernorm]",
                                  "schedule.cuda_graphs=[attn, moe_router, moe_preprocess]",
                                  "schedule.offload=[core_attn, expert_fc1]", "run.optimizer.moment_dtype=bfloat16"}),
-                  Trainer::megatron},
+                  "megatron"},
         RoundTrip{
             "llama-8b-64xh100.yaml",
             with_training({"layout.tensor=2", "layout.data=8", "layout.replicate=2", "schedule.cuda_graphs=[full]"}),
-            Trainer::megatron},
+            "megatron"},
         RoundTrip{"llama-8b-64xh100.yaml",
                   with_training({"run.fp8=delayed", "run.fp8_param_gather=true", "run.optimizer.offload_fraction=0.5"}),
-                  Trainer::megatron},
+                  "megatron"},
         RoundTrip{"mixtral-8x7b-64xh100.yaml",
                   with_training({"layout.expert=4", "layout.expert_tensor=1", "layout.chunks=2",
                                  "schedule.name=1f1b-merged", "schedule.delay_wgrad=true"}),
-                  Trainer::megatron},
-        RoundTrip{"gpt3-175b-1024xa100.yaml", with_training({}), Trainer::megatron},
+                  "megatron"},
+        RoundTrip{"gpt3-175b-1024xa100.yaml", with_training({}), "megatron"},
         RoundTrip{"llama-8b-64xh100.yaml",
                   with_training({"model.window=4096", "model.full_every=4", "model.sinks=true",
                                  "model.rope_head_dim=96", "run.gradient_dtype=bfloat16"}),
-                  Trainer::megatron},
+                  "megatron"},
         RoundTrip{"mixtral-8x7b-64xh100.yaml",
                   with_training({"layout.expert=4", "layout.expert_tensor=1", "run.expert_capacity=1.25",
                                  "run.balancing_loss=1e-07", "model.experts_every=2", "model.dense_ffn=14336"}),
-                  Trainer::megatron},
-        RoundTrip{"llama-8b-64xh100.yaml", with_training({"layout.zero=2"}), Trainer::torchtitan},
+                  "megatron"},
+        RoundTrip{"llama-8b-64xh100.yaml", with_training({"layout.zero=2"}), "torchtitan"},
         RoundTrip{"llama-8b-64xh100.yaml",
                   with_training({"layout.zero=2", "layout.split=[8, 8, 8, 8]", "schedule.recompute=full"}),
-                  Trainer::torchtitan},
+                  "torchtitan"},
         RoundTrip{"llama-8b-64xh100.yaml",
-                  with_training({"layout.zero=2", "layout.chunks=2", "schedule.name=interleaved-1f1b"}),
-                  Trainer::torchtitan},
+                  with_training({"layout.zero=2", "layout.chunks=2", "schedule.name=interleaved-1f1b"}), "torchtitan"},
         RoundTrip{"llama-8b-64xh100.yaml",
                   with_training({"model=qwen3-14b", "model.sequence=4096", "layout.tensor=4", "layout.pipeline=1",
                                  "layout.data=16", "layout.zero=3"}),
-                  Trainer::torchtitan}));
+                  "torchtitan"}));
 
 // The setting that torchtitan's own parser reads (setup/torchtitan.sh).
 TEST(EmittedForTorchtitan, IsReadByItsOwnParserAsPlanned) {
@@ -540,7 +578,7 @@ TEST(EmittedForTorchtitan, IsReadByItsOwnParserAsPlanned) {
                     with_training({"layout.zero=2", "layout.split=[9, 8, 8, 7]", "schedule.recompute=full",
                                    "run.optimizer.lr_warmup_samples=64"}));
   ASSERT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
-  const LaunchArguments launch = launch_arguments(loaded.scenario, Trainer::torchtitan);
+  const LaunchArguments launch = launch_arguments(loaded.scenario, *emitted("torchtitan"));
   EXPECT_THAT(launch.version, HasSubstr("0.3.0"));
   std::string command = python + " " SLIPWAY_SOURCE_DIR "/tests/torchtitan/parsed.py";
   for (const std::string& argument : launch.arguments) command += " " + argument;

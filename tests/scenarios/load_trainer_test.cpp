@@ -176,6 +176,71 @@ TEST(LoadTrainer, AGraphOfTheWholeStepTakesTheHostsLaunchesAway) {
   EXPECT_EQ(issued("[full]"), 0);
 }
 
+const char* const by_version =
+    "versions: [\"1\", \"2\", \"3\"]\narguments: megatron\nfacts:\n"
+    "  eager: {value: true, source: seen, until: \"1\"}\n"
+    "  hopper: [{value: flash2, source: x, until: \"2\"}, {value: best, source: y, since: \"3\"}]\n";
+
+Trainer read_version(const std::string& version) {
+  Defects defects;
+  const auto trainer = trainer_from_yaml(by_version, "t.yaml", "t", defects, version);
+  EXPECT_TRUE(trainer.has_value()) << describe(defects);
+  return trainer.value_or(Trainer{});
+}
+
+TEST(LoadTrainer, AFactMayBeOneOfSomeVersionsAndTheLastIsMeant) {
+  EXPECT_TRUE(read_version("1").facts.eager);
+  EXPECT_FALSE(read_version("2").facts.eager);
+  EXPECT_EQ(read_version("2").facts.hopper, FlashKernel::flash2);
+  EXPECT_EQ(read_version("").facts.hopper, FlashKernel::best);
+  EXPECT_EQ(read_version("3").facts.hopper, FlashKernel::best);
+  EXPECT_EQ(read_version("2").dictionary, "megatron");
+  EXPECT_EQ(read_version("2").arguments_version(), "2");
+  EXPECT_EQ(read_version("").arguments_version(), "");
+}
+
+TEST(LoadTrainer, AVersionThatIsNoneIsAnErrorWithThoseThatThereAre) {
+  const auto error_of = [](const std::string& name) {
+    Defects defects;
+    EXPECT_FALSE(load_trainer(name, {{"s.yaml", 4}, "cluster.trainer", ""}, defects).has_value());
+    return describe(defects);
+  };
+  EXPECT_THAT(error_of("megatron-core@0.99"),
+              HasSubstr("s.yaml:4: cluster.trainer: there is no version '0.99' of megatron-core; allowed: 0.4, "));
+  EXPECT_THAT(error_of("nanotron@1"), HasSubstr("no versions of nanotron are described; write nanotron alone"));
+  EXPECT_EQ(built_in_trainer("megatron-core@0.99"), nullptr);
+  EXPECT_THAT(defects_of("facts:\n  eager: {value: true, source: x, since: \"1\"}\n").at(0).message,
+              HasSubstr("there is no version '1'; allowed: none, as `versions` is missing"));
+}
+
+// Its name, by which constants deviate, is the plain one; the text keeps what the user wrote.
+TEST(LoadTrainer, AScenarioNamesAVersionBehindAnAt) {
+  const auto loaded = [](const std::string& trainer) {
+    return load_scenario(SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml",
+                         {"cluster.trainer=" + trainer});
+  };
+  const LoadResult old = loaded("megatron-core@0.12");
+  ASSERT_TRUE(old.errors.empty()) << describe(old.errors);
+  EXPECT_EQ(old.scenario.trainer.name, "megatron-core");
+  EXPECT_EQ(old.scenario.trainer_version, "0.12");
+  EXPECT_TRUE(old.scenario.trainer_file.empty());
+  EXPECT_THAT(old.scenario.resolved, HasSubstr("trainer: megatron-core@0.12"));
+  EXPECT_THAT(describe(loaded("megatron-core@9").errors), HasSubstr("there is no version '9'"));
+  EXPECT_EQ(built_in_trainer("megatron-core@0.12")->levers.at("schedule.recompute_modules"),
+            std::vector<std::string>{"none"});
+  EXPECT_FALSE(built_in_trainer("megatron-core")->levers.contains("schedule.recompute_modules"));
+}
+
+TEST(LoadTrainer, AFileOfOnesOwnHasVersionsToo) {
+  const ScenarioFolder folder;
+  folder.write("mine.yaml", by_version);
+  Defects defects;
+  const auto trainer = load_trainer("./mine.yaml@1", {{}, "cluster.trainer", folder.path().string()}, defects);
+  ASSERT_TRUE(trainer.has_value()) << describe(defects);
+  EXPECT_EQ(trainer->facts.name, "mine");
+  EXPECT_TRUE(trainer->facts.eager);
+}
+
 TEST(LoadTrainer, ANameThatIsNoneIsAnErrorWithTheNearestOnes) {
   Defects defects;
   EXPECT_FALSE(load_trainer("nanotorn", {{"s.yaml", 4}, "cluster.trainer", ""}, defects).has_value());
