@@ -102,6 +102,7 @@ class TrainerReader {
   std::optional<Trainer> read(const Value& root) {
     const std::size_t before = defects_.size();
     for (const Entry& section : root.entries) {
+      if (section.key == "aliases") continue;  // aliases.h
       if (section.key != "facts" && section.key != "memory" && section.key != "levers") {
         refuse(section.origin, section.key, "unknown key; allowed: facts, memory, levers", "remove it");
         continue;

@@ -11,7 +11,7 @@
 #include "scenarios/language/load_constants.h"
 #include "scenarios/language/load_model.h"
 #include "scenarios/language/load_trainer.h"
-#include "scenarios/tables/formats.h"
+#include "scenarios/tables/table.h"
 #include "schedules/step/action.h"
 
 namespace slipway::scenarios {
