@@ -124,8 +124,9 @@ class Deaf : public YAML::EventHandler {
   void OnMapEnd() override {}
 };
 
-// Does not ask for a third: of some broken texts yaml-cpp finds documents without end.
+// Only after such a marker can a second one begin. Does not ask for a third: of some broken texts yaml-cpp finds documents without end.
 bool has_two_documents(const std::string& text) {
+  if (text.find("---") == std::string::npos && text.find("...") == std::string::npos) return false;
   std::istringstream in(text);
   YAML::Parser parser(in);
   Deaf deaf;

@@ -28,7 +28,7 @@ SCRIPT = {(24, 2304, 32): (16, 1), (30, 3072, 64): (16, 1), (36, 4096, 128): (16
           (80, 12288, 1536): (2, 2), (96, 16384, 1920): (1, 2), (105, 20480, 2520): (1, 3),
           (128, 25600, 3072): (1, 1)}
 # Some of a DGX-2's sixteen GPUs have its switches, not the pairs of a DGX-1, whose share of the links the profile has.
-DGX2_SWITCH = "[{scope: node, bandwidth: 135.0000001e9}]"
+DGX2_SWITCH = "[{scope: node, bandwidth: 136.5000001e9}]"
 
 
 def set_gpt(cells, run, sequence):
@@ -86,7 +86,7 @@ def read_tensor(cells, run):
     model = set_gpt(cells, run, 1024)
     machine = set_usual_machine(run, cells, ["a100-40gb"])
     set_cluster(run, machine, gpus, 16 if machine == "v100-32gb" else 8)
-    if machine == "v100-32gb" and 1 < gpus < 16:
+    if machine == "v100-32gb" and 1 < gpus < 8:
         run.set("cluster.fabrics", DGX2_SWITCH)
     run.set("schedule.recompute", "full")
     table = f"{model} on {gpus} {machine}"
