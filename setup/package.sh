@@ -118,6 +118,12 @@ chmod +x "$root/slipway"
 cp setup/package/README.slipway "$root/README"
 mkdir -p "$root/scenarios"
 cp -r scenarios/examples scenarios/data "$root/scenarios/"
+# The converters of published tables, and what they read: the names of models, machines and trainers.
+for file in scenarios/studies/published_runs.py scenarios/studies/*/convert.py models/model/library/*.yaml \
+  models/machine/profiles/*.yaml models/trainers/*.yaml; do
+  mkdir -p "$root/$(dirname "$file")"
+  cp "$file" "$root/$file"
+done
 put_licences "$root"
 cp "$build/simgrid/COPYING" "$root/licences/libsimgrid3.32"
 cp "$build/simgrid/LICENSE-LGPL-2.1" setup/simgrid.sh "$root/licences/"

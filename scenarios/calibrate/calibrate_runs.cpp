@@ -18,7 +18,7 @@
 #include "scenarios/files/files.h"
 #include "scenarios/language/load_constants.h"
 #include "scenarios/tables/csv.h"
-#include "scenarios/tables/formats.h"
+#include "scenarios/tables/table.h"
 #include "scenarios/tables/pooled_runs.h"
 
 namespace slipway::scenarios {
@@ -93,16 +93,11 @@ void refuse_unpriceable(const PublishedTable& table, const std::vector<const Pub
                    (more > 0 ? fmt::format(" (and {} that cannot be priced)", counted(more, "further row")) : ""));
 }
 
-// Equal for runs of the same settings, whatever was measured.
-std::vector<std::string> settings_of(PublishedRow row) {
-  row.status = RowStatus::ok;
-  row.step_s = row.allocated_bytes = row.reserved_bytes = row.all_reduce_bytes_per_s = 0;
-  row.table = row.group = row.choice = row.assumed = "";
-  return slipway_fields(row);
-}
+// Equal for runs of the same settings, however they are written and whatever was measured.
+std::string settings_of(const PublishedRow& row) { return load_scenario_text(row.text, "").scenario.summary; }
 
 void refuse_contradictions(const PublishedTable& table, const std::vector<const PublishedRow*>& rows) {
-  std::map<std::vector<std::string>, const PublishedRow*> fastest, slowest;
+  std::map<std::string, const PublishedRow*> fastest, slowest;
   for (const PublishedRow* row : rows) {
     const auto key = settings_of(*row);
     const PublishedRow*& fast = fastest.try_emplace(key, row).first->second;
@@ -113,7 +108,7 @@ void refuse_contradictions(const PublishedTable& table, const std::vector<const 
     const auto [a, b] = std::minmax(fast, slow, [](auto* x, auto* y) { return x->line < y->line; });
     throw UsageError(fmt::format(
         "{}:{} and {}:{} are the same run in every setting, but took {} and {}; remove the wrong one, or give the "
-        "column that tells them apart",
+        "key that tells them apart",
         table.file, a->line, table.file, b->line, readable_seconds(a->step_s), readable_seconds(b->step_s)));
   }
 }
@@ -165,12 +160,6 @@ std::string clusters_of(const PooledRuns& runs) {
   std::set<std::string> names;
   for (std::size_t i = 0; i < runs.size(); ++i) names.insert(runs.row(i).trainer + " on " + runs.row(i).machine);
   return fmt::format("{}", fmt::join(names, ", "));
-}
-
-std::string table_text(const std::vector<const PublishedRow*>& rows) {
-  std::string text = csv_line(slipway_columns());
-  for (const PublishedRow* row : rows) text += csv_line(slipway_fields(*row));
-  return text;
 }
 
 }  // namespace

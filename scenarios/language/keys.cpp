@@ -27,6 +27,10 @@ namespace {
 
 // Same path up to list indices: "cluster.groups.*.nodes" is the key of "cluster.groups.0.nodes".
 bool matches(std::string_view pattern, std::string_view path) {
+  // Nearly all keys differ early, and in no index.
+  const auto differs = std::mismatch(pattern.begin(), pattern.end(), path.begin(), path.end());
+  if (differs.first == pattern.end() || differs.second == path.end()) return pattern.size() == path.size();
+  if (*differs.first != '*') return false;
   while (!pattern.empty() && !path.empty()) {
     const std::string_view a = pattern.substr(0, pattern.find('.'));
     const std::string_view b = path.substr(0, path.find('.'));

@@ -43,7 +43,12 @@ class ConstantsReader {
         refuse(freedom->origin, "noise.freedom", "is below 1; allowed: 1 and more",
                "write it again with `slipway calibrate --runs`");
     }
-    if (const Value* runs = root.find("runs")) pooled.runs = runs->text;
+    if (const Value* runs = root.find("runs")) {
+      pooled.runs = runs->text;
+      if (!pooled.runs.starts_with("scenario,"))
+        refuse(runs->origin, "runs", "its runs are in the columns of an earlier version",
+               "write it again with `slipway calibrate --runs`, of a table that scenarios/studies/old-runs/convert.py made");
+    }
     read_fitted_runs(root, pooled);
     for (const Value& item : coordinates->items) read_coordinate(item, pooled);
     if (defects_.size() == before) read_covariance(*covariance, pooled);

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "scenarios/files/embedded_files.h"
+#include "scenarios/language/aliases.h"
 #include "scenarios/language/load_kernels.h"
 #include "scenarios/language/profiles.h"
 
@@ -83,6 +84,7 @@ std::vector<FittedDeviation> deviations_from(const Value& section, Defects& defe
 std::optional<Machine> machine_from(std::optional<Value> document, const std::string& file, Defects& defects) {
   const std::size_t before = defects.size();
   if (!document) return std::nullopt;
+  drop_aliases(*document);
   MachineKernels kernels;
   if (const Value* section = document->find("kernels"); section != nullptr) {
     kernels = kernels_from(*section, defects);

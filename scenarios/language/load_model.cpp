@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <mutex>
 #include <set>
 
 #include "scenarios/files/embedded_files.h"
+#include "scenarios/language/aliases.h"
 #include "scenarios/language/profiles.h"
 
 namespace slipway::scenarios {
@@ -369,19 +372,35 @@ std::span<const Key> library_keys() {
   return keys;
 }
 
-std::optional<ModelFields> library_model(const std::string& name, Defects& defects) {
-  const auto files = embedded_models();
-  const auto file =
-      std::find_if(files.begin(), files.end(), [&](const EmbeddedFile& each) { return each.name == name; });
-  if (file == files.end()) return std::nullopt;
+namespace {
+
+std::optional<ModelFields> read_library_model(const EmbeddedFile& file, Defects& defects) {
+  const std::string name(file.name);
   const std::size_t before = defects.size();
-  std::optional<Value> document = parse_document(std::string(file->text), std::string(file->path), defects);
+  std::optional<Value> document = parse_document(std::string(file.text), std::string(file.path), defects);
   if (!document) return std::nullopt;
+  drop_aliases(*document);
   const Settings settings(std::move(*document), library_keys(), defects);
   if (defects.size() != before) return std::nullopt;
   ModelFields fields{.name = name, .family = settings.text("family")};
   read_shape(settings, "", fields);
   if (!settings.text("rope_scaling").empty()) fields.only_predicted.emplace_back("rope_scaling");
+  return fields;
+}
+
+}  // namespace
+
+std::optional<ModelFields> library_model(const std::string& name, Defects& defects) {
+  static std::mutex held;  // rows of a table are loaded in parallel
+  static std::map<std::string, ModelFields, std::less<>> known;
+  const std::lock_guard lock(held);
+  const auto found = known.find(name);
+  if (found != known.end()) return found->second;
+  const auto files = embedded_models();
+  const auto file = std::ranges::find(files, std::string_view(name), &EmbeddedFile::name);
+  if (file == files.end()) return std::nullopt;
+  std::optional<ModelFields> fields = read_library_model(*file, defects);
+  if (fields) known.emplace(name, *fields);
   return fields;
 }
 

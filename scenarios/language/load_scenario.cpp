@@ -5,6 +5,8 @@
 
 #include "models/machine/priced_cluster.h"
 #include "scenarios/files/files.h"
+#include "scenarios/language/aliases.h"
+#include "scenarios/language/load_run.h"
 #include "scenarios/language/check_scenario.h"
 #include "scenarios/language/load_cluster.h"
 #include "scenarios/language/load_constants.h"
@@ -246,8 +248,10 @@ void write_resolved(Settings& settings, Scenario& scenario) {
 
 namespace {
 
+enum class Text : bool { none, resolved };  // of the scenario: what write_resolved writes
+
 LoadResult loaded(std::optional<Value> document, Defects defects, const std::string& path,
-                  const std::vector<std::string>& overrides) {
+                  const std::vector<std::string>& overrides, Text text = Text::resolved) {
   LoadResult result;
   result.errors = std::move(defects);
   Scenario& scenario = result.scenario;
@@ -256,6 +260,7 @@ LoadResult loaded(std::optional<Value> document, Defects defects, const std::str
   if (!document) return result;
   for (const std::string& option : overrides) apply_override(option, scenario_keys(), *document, result.errors);
   expand_shorthands(*document, scenario_keys());
+  use_canonical_names(*document);
   anchor_paths(*document, scenario_keys());
   const std::string folder = std::filesystem::path(path).parent_path().string();
   Settings settings(std::move(*document), scenario_keys(), result.errors);
@@ -276,7 +281,7 @@ LoadResult loaded(std::optional<Value> document, Defects defects, const std::str
   derive_and_check(settings, model.has_value(), cluster.has_value(), scenario);
   note_files(settings, folder, scenario);
   if (result.errors.empty()) derive_split(settings, scenario);
-  if (result.errors.empty()) write_resolved(settings, scenario);
+  if (result.errors.empty() && text == Text::resolved) write_resolved(settings, scenario);
   return result;
 }
 
@@ -293,6 +298,8 @@ LoadResult load_scenario_text(const std::string& text, const std::string& path) 
   std::optional<Value> document = parse_document(text, path, defects);
   return loaded(std::move(document), std::move(defects), path, {});
 }
+
+LoadResult load_run(const Value& document) { return loaded(document, {}, "", {}, Text::none); }
 
 std::string describe(const std::vector<ScenarioError>& errors) {
   std::string out;

@@ -114,6 +114,7 @@ class TrainerReader {
         trainer_.dictionary = section.value.text;
         continue;
       }
+      if (section.key == "aliases") continue;  // aliases.h
       if (section.key != "facts" && section.key != "memory" && section.key != "levers") {
         refuse(section.origin, section.key, "unknown key; allowed: facts, memory, levers, arguments, versions",
                "remove it");

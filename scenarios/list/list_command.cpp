@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <ostream>
@@ -9,7 +10,7 @@
 #include "scenarios/command_line/options.h"
 #include "scenarios/language/nearest.h"
 #include "scenarios/list/listing.h"
-#include "scenarios/tables/formats.h"
+#include "scenarios/tables/table.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -21,20 +22,25 @@ struct Topic {
   void (*print_of)(std::ostream& out, const std::string& name) = nullptr;  // instead: of a trainer
 };
 
-void list_tables(std::ostream& out) {
-  for (const TableFormat& format : table_formats()) {
-    out << format.name << ": " << format.source << "\n ";
-    std::size_t width = 1;
-    for (const std::string_view column : format.columns) {
-      constexpr std::size_t line = 100;
-      if (width + column.size() + 2 > line) {
-        out << "\n ";
-        width = 1;
-      }
-      out << ' ' << column << (column == format.columns.back() ? "\n" : ",");
-      width += column.size() + 2;
-    }
+// Lines of at most 100 characters, broken at blanks.
+std::string wrapped(const std::string& text, const std::string& indent) {
+  constexpr std::size_t most = 100;
+  std::string out;
+  std::size_t begin = 0;
+  while (text.size() - begin > most) {
+    const std::size_t end = text.rfind(' ', begin + most);
+    out += text.substr(begin, end - begin) + "\n" + indent;
+    begin = end + 1;
   }
+  return out + text.substr(begin);
+}
+
+void list_tables(std::ostream& out) {
+  out << "A run is a scenario and its results. Columns, of which scenario, status and step_s are required:\n";
+  for (const RunColumn& column : run_columns()) out << fmt::format("  {:<22}  {}\n", column.name, column.meaning);
+  out << "\nConverters of publishers' tables, python3 CONVERTER IN.csv -o OUT.csv, and the columns that each reads:\n";
+  for (const Converter& each : converters())
+    out << "  " << each.path << "\n    " << wrapped(fmt::format("{}", fmt::join(each.columns, ", ")), "    ") << "\n";
 }
 
 void print_json_keys(std::ostream& out) {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "scenarios/language/load_memory.h"
-#include "scenarios/tables/price_memory.h"
+#include "scenarios/tables/price.h"
 
 namespace slipway::scenarios {
 namespace {

@@ -28,10 +28,7 @@ std::string checksum_of_scored(const PublishedTable& table) {
   std::string text;
   for (const PublishedRow& row : table.rows) {
     if (!row.unpriceable.empty() || exclusion_of(row) != Exclusion::none) continue;
-    PublishedRow read = row;
-    read.allocated_bytes = read.reserved_bytes = read.all_reduce_bytes_per_s = 0;
-    read.table = read.group = read.choice = read.assumed = "";
-    text += csv_line(slipway_fields(read));
+    text += csv_line({row.text, fmt::format("{}", row.step_s)});
   }
   return fmt::format("{:016x}", exec::checksum_of(text));
 }

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "models/fit/pooled_fit.h"
-#include "scenarios/tables/formats.h"
+#include "scenarios/tables/table.h"
 #include "scenarios/tables/priced_run.h"
 
 namespace slipway::scenarios {
 
-// Checksum of a table's scored rows, as a fit reads them: settings and seconds, not bytes of memory or remarks. It
-// changes with the table and with its reader. Then constants that were fitted to the table are stale.
+// Checksum of a table's scored rows, as a fit reads them: scenarios and seconds, not bytes of memory or remarks. Where it
+// changes, constants that were fitted to the table are stale.
 std::string checksum_of_scored(const PublishedTable& table);
 
 class PooledRuns {

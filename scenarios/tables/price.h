@@ -1,10 +1,12 @@
 // The prediction of a run that somebody measured: step time, memory, verdict; or why there is none.
 //
-//   row ──► Scenario of its trainer, replayed with the built-in constants (priced_run.h)   step_s
-//       └─► Step ──► StageTerms ──► shared constants, facts of the trainer                 odds, fits, fits_cautious
+//   row ──► its scenario ──replayed with the built-in constants──► step_s
+//                └──counted_memory──► StageTerms ──shared constants, facts of the trainer──► odds, fits, fits_cautious
 //
-// Nothing measured in the row enters its price, but the built-in constants were fitted to the tables in the program.
-// Guarded by tests/scenarios/price_test.cpp.
+// Time and memory are of one step, with one split of layers. Nothing measured in the row enters its price, but the
+// built-in constants were fitted to the tables in the program. A fit to measured peaks may know the run's own all-reduce
+// test, which shows in which environment it ran (MemoryRun::usual).
+// Guarded by tests/scenarios/price_test.cpp and tests/scenarios/memory_refit_test.cpp.
 #pragma once
 
 #include <optional>
@@ -24,10 +26,14 @@ struct RowPrice {
   std::string cannot_memory;
 };
 
-// Throws std::invalid_argument when there is no such profile.
+// Of a row with a scenario.
 const Machine& machine_of(const PublishedRow& row);
 double peak_flops_of(const PublishedRow& row);
 
 RowPrice price(const PublishedRow& row);
+
+// What its stages keep, its GPU, and what was measured of it. Throws std::invalid_argument with the reason why there is
+// none.
+MemoryRun memory_run_of(const PublishedRow& row);
 
 }  // namespace slipway::scenarios

@@ -1,6 +1,6 @@
-// A published run as its trainer makes it: a scenario that can be priced under any constants (scenarios/step/priced_step.h).
+// A published run that can be priced under any constants (scenarios/step/priced_step.h).
 //
-//   PublishedRow ──► Scenario of its trainer ──► PricedStep
+//   PublishedRow ──► its scenario ──► PricedStep
 //
 // Guarded by tests/scenarios/priced_run_test.cpp.
 #pragma once
@@ -11,13 +11,9 @@
 
 namespace slipway::scenarios {
 
-// The run's nodes, as many of a node's GPUs as it has. Throws std::invalid_argument where its GPUs do not fill them.
-NodeGroup nodes_of(const PublishedRow& row);
-// The run as its trainer makes it; what the table does not say are the trainer's habits. Throws std::invalid_argument
-// with the reason where that cannot be.
+// Named by the run in words. Throws std::invalid_argument with the reason where the row has none.
 Scenario scenario_of(const PublishedRow& row);
 
-// One published run that can be priced under any constants.
 class PricedRun : public PricedStep {
  public:
   explicit PricedRun(const PublishedRow& row);

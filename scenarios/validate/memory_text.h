@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/tables/formats.h"
+#include "scenarios/tables/table.h"
 
 namespace slipway::scenarios {
 

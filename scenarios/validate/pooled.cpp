@@ -97,7 +97,8 @@ std::map<TableKey, PooledChoice> choices(const std::vector<PublishedTable>& tabl
   std::vector<const PublishedRow*> ran_out;
   for (const PublishedTable& table : tables)
     for (const PublishedRow& row : table.rows)
-      if (row.status == RowStatus::out_of_memory && row.fixed_pipeline && without.known.contains(row.trainer))
+      if (row.status == RowStatus::out_of_memory && !row.excluded.contains(Exclusion::after_pp_fix) &&
+          without.known.contains(row.trainer))
         ran_out.push_back(&row);
   const PooledRuns others(ran_out);
   Column seconds(others.size());
@@ -246,9 +247,9 @@ PooledValidation pooled_validation(const std::vector<PublishedTable>& tables,
   const auto all = runs.all();
   const std::vector<int> of_layouts = layout_parts(runs);
   const std::pair<const char*, std::vector<int>> ways[] = {
-      {"a width", parts_by(runs, [](const PublishedRow& row) { return row.step.model->runs[1].block.hidden; })},
-      {"a number of GPUs", parts_by(runs, [](const PublishedRow& row) { return row.gpus; })},
-      {"a tensor degree", parts_by(runs, [](const PublishedRow& row) { return row.step.layout.tensor; })}};
+      {"a width", parts_by(runs, [](const PublishedRow& row) { return row.scenario->step.model->runs[1].block.hidden; })},
+      {"a number of GPUs", parts_by(runs, [](const PublishedRow& row) { return gpus_of(row); })},
+      {"a tensor degree", parts_by(runs, [](const PublishedRow& row) { return row.scenario->step.layout.tensor; })}};
   // Fits take nearly all the time.
   std::set<std::string> papers;
   for (const std::size_t i : all) papers.insert(runs.row(i).trainer);

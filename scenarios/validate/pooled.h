@@ -20,7 +20,7 @@
 
 #include "scenarios/answers/answer_keys.h"
 #include "scenarios/language/load_constants.h"
-#include "scenarios/tables/formats.h"
+#include "scenarios/tables/table.h"
 #include "scenarios/validate/pooled_scores.h"
 
 namespace slipway::scenarios {

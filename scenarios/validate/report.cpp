@@ -13,7 +13,7 @@
 #include "scenarios/answers/readable.h"
 #include "scenarios/command_line/command.h"
 #include "scenarios/language/load_constants.h"
-#include "scenarios/tables/formats.h"
+#include "scenarios/tables/table.h"
 #include "scenarios/validate/graph_prices.h"
 #include "scenarios/validate/levers.h"
 #include "scenarios/validate/pooled.h"
@@ -180,11 +180,11 @@ std::string tables_of_constants() {
 std::string fitted_text(const Validation& validation) {
   if (validation.priced_by == name_of(GraphEngine::book)) return "  Constants of the book: fitted to no run.\n";
   const auto key = [](const PublishedRow& row) {
-    return std::tuple(row.trainer, row.machine, row.gpus, row.step.global_batch, row.step_s);
+    return std::tuple(row.trainer, row.machine, gpus_of(row), row.scenario->step.global_batch, row.step_s);
   };
   std::set<std::tuple<std::string, std::string, int, std::int64_t, double>> fitted;
   for (const PublishedRow& row : published_rows())
-    if (exclusion_of(row) == Exclusion::none) fitted.insert(key(row));
+    if (row.scenario && exclusion_of(row) == Exclusion::none) fitted.insert(key(row));
   std::int64_t priced = 0, seen = 0;
   for (const RowResult& result : validation.rows) {
     if (result.exclusion != Exclusion::none || !(result.price.step_s > 0)) continue;
@@ -282,8 +282,8 @@ std::string tflops_text(const Validation& validation) {
     const PublishedRow& row = *result.row;
     if (result.exclusion != Exclusion::none || !(row.tflops_per_gpu > 0) || !(result.price.step_s > 0)) continue;
     if (++all > shown) continue;
-    const double flops = tokens_per_step(row) * megatron_flops_per_token(megatron_count(*row.step.model));
-    const auto speed = [&](double seconds) { return fmt::format("{:.0f}", flops / (row.gpus * seconds * 1e12)); };
+    const double flops = tokens_per_step(row) * megatron_flops_per_token(megatron_count(*row.scenario->step.model));
+    const auto speed = [&](double seconds) { return fmt::format("{:.0f}", flops / (gpus_of(row) * seconds * 1e12)); };
     lines.push_back({in_words(row), std::to_string(row.line), speed(result.price.step_s), speed(row.step_s),
                      fmt::format("{:.0f}", row.tflops_per_gpu)});
   }
@@ -319,7 +319,7 @@ std::string memory_text(const Validation& validation) {
   constexpr std::size_t listed = 12;
   std::size_t ran_out = 0;
   for (const RowResult* result : rows) {  // the few of a table without a choice of layouts, by name
-    if (result->row->status != RowStatus::out_of_memory || !result->row->scenario || ++ran_out > listed) continue;
+    if (result->row->status != RowStatus::out_of_memory || ++ran_out > listed) continue;
     text += fmt::format("  ran out of memory, line {}: {}: {}\n", result->row->line, in_words(*result->row),
                         !result->price.memory
                             ? result->price.cannot_memory

@@ -22,13 +22,13 @@ ResidualLayer layer_of(const PooledRuns& runs, const std::vector<std::size_t>& k
 }  // namespace
 
 std::vector<double> place_of(const PublishedRow& row) {
-  const Step& step = row.step;
+  const Step& step = row.scenario->step;
   const Layout& cut = step.layout;
   const auto& layers = step.model->runs[1];
   const double tensor = static_cast<double>(cut.tensor), pipeline = static_cast<double>(cut.pipeline),
                context = static_cast<double>(cut.context);
   const auto sequence = static_cast<double>(step.model->sequence);
-  const double nodes = static_cast<double>(row.gpus) / row.gpus_per_node;
+  const double nodes = static_cast<double>(gpus_of(row)) / row.scenario->cluster.groups[0].gpus_per_node;
   return {std::log2(tensor),
           std::log2(pipeline),
           std::log2(context),

@@ -44,8 +44,8 @@ CommandOptions declared_options() {
              "write the memory constants of all trainers, fitted to the published runs and these tables")
       .value("rows", "FILE", "write every row, its prediction and its verdict as CSV")
       .notes(
-          "A table is recognised by its header (`slipway list tables`). Measured values never enter a\n"
-          "prediction. Rows take part by rules that do not look at predictions: status (only runs that\n"
+          "A row of a table is a scenario and its results (`slipway list tables`). A publisher's own table\n"
+          "is converted first; validate names the converter. Measured values never enter a prediction. Rows take part by rules that do not look at predictions: status (only runs that\n"
           "ended have a step time), after_pp_fix (a version of the trainer before its pipeline was\n"
           "repaired), all_reduce_test (below 300 GB/s the node's network was faulty). A row that cannot be\n"
           "priced counts as 100 % error and is named. MAPE, median and bias are of step times; rank is\n"
@@ -79,24 +79,51 @@ std::string number_text(double value) {
   return text.str();
 }
 
-// The format `slipway` with predictions as further columns. It reads back as a table.
+// Of the scenario, for a spreadsheet.
+std::vector<std::string> layout_fields(const PublishedRow& row) {
+  if (!row.scenario) return std::vector<std::string>(11);
+  const Step& step = row.scenario->step;
+  const Layout& cut = step.layout;
+  const auto text = [](auto value) { return fmt::format("{}", value); };
+  return {text(step.model->sequence),
+          text(gpus_of(row)),
+          text(cut.tensor),
+          text(cut.sequence_parallel),
+          text(cut.context),
+          text(cut.pipeline),
+          text(cut.data),
+          text(step.micro_batch),
+          text(step.global_batch),
+          name_of(step.kernels),
+          name_of(step.recompute)};
+}
+
+// The results, what a spreadsheet wants of the scenario, predictions, and the scenario. It reads back as a table.
 void write_rows(const std::string& path, const std::vector<Validation>& validations) {
   OutputFile file(path);
-  std::vector<std::string> columns = slipway_columns();
-  for (const char* column : {"predicted_step_s", "left_out_by_layout_s", "left_out_by_group_s", "left_out_by_choice_s",
-                             "predicted_peak_bytes", "predicted_to_fit", "predicted_safe", "cannot_be_priced"})
+  std::vector<std::string> columns;
+  for (const RunColumn& column : run_columns())
+    if (column.name != "scenario") columns.emplace_back(column.name);
+  for (const char* column : {"machine", "sequence", "gpus", "tensor", "sequence_parallel", "context", "pipeline", "data",
+                             "micro_batch", "global_batch", "kernels", "recompute", "predicted_step_s", "left_out_by_layout_s", "left_out_by_group_s", "left_out_by_choice_s",
+                             "predicted_peak_bytes", "predicted_to_fit", "predicted_safe", "cannot_be_priced", "scenario"})
     columns.emplace_back(column);
   file.stream() << csv_line(columns);
   for (const Validation& validation : validations) {
     for (const RowResult& result : validation.rows) {
-      if (result.row->step.model->runs.empty()) continue;  // unreadable; the report names it
-      std::vector<std::string> fields = slipway_fields(*result.row);
+      PublishedRow row = *result.row;
+      if (row.scenario) row.model = row.scenario->step.model->name;
+      std::vector<std::string> fields = run_fields(row);
+      fields.erase(fields.begin());  // the scenario, which stands last
+      fields.push_back(row.machine);
+      for (std::string& field : layout_fields(row)) fields.push_back(std::move(field));
       fields.push_back(number_text(result.price.step_s));
       for (const double seconds : result.left_out_s) fields.push_back(number_text(seconds));
       fields.push_back(result.price.memory ? number_text(result.price.memory->odds.bytes) : "");
       for (const bool MemoryPrice::*verdict : {&MemoryPrice::fits, &MemoryPrice::fits_cautious})
         fields.push_back(!result.price.memory ? "" : (*result.price.memory).*verdict ? "true" : "false");
       fields.push_back(result.price.cannot);
+      fields.push_back(row.text);
       file.stream() << csv_line(fields);
     }
   }

@@ -23,9 +23,9 @@ std::string name_of_table(const Validation& validation) {
 }
 
 std::string words_for_row(const PublishedRow& row) {
-  const Layout& layout = row.step.layout;
-  return fmt::format("line {}: {} GPUs, tensor {}, pipeline {}, data {}, micro-batch {}", row.line, row.gpus,
-                     layout.tensor, layout.pipeline, layout.data, row.step.micro_batch);
+  const Layout& layout = row.scenario->step.layout;
+  return fmt::format("line {}: {} GPUs, tensor {}, pipeline {}, data {}, micro-batch {}", row.line, gpus_of(row),
+                     layout.tensor, layout.pipeline, layout.data, row.scenario->step.micro_batch);
 }
 
 Plot empty_plot(const std::string& title) {

@@ -19,7 +19,7 @@
 
 #include "models/fit/folds.h"
 #include "models/model/names.h"
-#include "scenarios/tables/formats.h"
+#include "scenarios/tables/table.h"
 #include "scenarios/tables/price.h"
 #include "scenarios/validate/scores.h"
 

@@ -12,9 +12,10 @@
 #include <random>
 
 #include "scenarios/language/load_constants.h"
-#include "scenarios/tables/formats.h"
+#include "scenarios/tables/table.h"
 #include "scenarios/tables/pooled_runs.h"
 #include "tests/support/command_test.h"
+#include "tests/support/table_text.h"
 
 namespace slipway::test {
 namespace {
@@ -22,6 +23,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
+// Columns of runs_text.
 const std::string header =
     "trainer,machine,model,family,layers,hidden,ffn,heads,kv_heads,vocab,tied,sequence,gpus,gpus_per_node,tensor,"
     "sequence_parallel,context,pipeline,chunks,zero,micro_batch,global_batch,recompute,kernels,gradient_dtype,status,"
@@ -57,14 +59,13 @@ std::string text(double value) {
 }
 
 std::vector<PublishedRow> rows_in(const std::string& table) {
-  std::istringstream in(table);
-  return read_table(in, "runs.csv").rows;
+  return test::table_of(table).rows;
 }
 
-std::string table_of(const std::vector<std::string>& lines) {
+std::string table_with(const std::vector<std::string>& lines) {
   std::string table = header + '\n';
   for (const std::string& line : lines) table += line + '\n';
-  return table;
+  return runs_text(table);
 }
 
 // What the built-in constants say of the small runs, in seconds.
@@ -72,7 +73,7 @@ const std::vector<double>& built_in_seconds() {
   static const std::vector<double> seconds = [] {
     std::vector<std::string> lines;
     for (const SmallRun& run : small_runs) lines.push_back(line_of(run, "ok", "1"));
-    const std::vector<PublishedRow> rows = rows_in(table_of(lines));
+    const std::vector<PublishedRow> rows = rows_in(table_with(lines));
     std::vector<const PublishedRow*> all;
     for (const PublishedRow& row : rows) all.push_back(&row);
     const PooledRuns runs(all);
@@ -92,7 +93,7 @@ class CalibrateRunsCommand : public CommandTest {
       lines.push_back(line_of(small_runs[i], "ok", text(factor * built_in_seconds()[i])));
     return lines;
   }
-  std::string table(const std::vector<std::string>& lines) const { return written(table_of(lines)); }
+  std::string table(const std::vector<std::string>& lines) const { return written(table_with(lines)); }
   std::string written(const std::string& content) const {
     std::ofstream(path("runs.csv")) << content;
     return path("runs.csv");
@@ -188,10 +189,12 @@ TEST_F(CalibrateRunsCommand, ASingleRunIsFittedWithANote) {
 }
 
 TEST_F(CalibrateRunsCommand, NotesColumnsThatItDoesNotReadAndRowsWithoutATime) {
-  std::string table = header + ",node_names,comment\n";
-  for (const std::string& line : measured(1.1, 3)) table += line + ",a,b\n";
-  table += line_of(small_runs[4], "oom", "") + ",a,b\n" + line_of(small_runs[5], "oom", "") + ",a,b\n" +
-           line_of(small_runs[6], "infeasible", "") + ",a,b\n";
+  std::vector<std::string> lines = measured(1.1, 3);
+  for (const std::size_t out : {4, 5}) lines.push_back(line_of(small_runs[out], "oom", ""));
+  lines.push_back(line_of(small_runs[6], "infeasible", ""));
+  std::istringstream rows(table_with(lines));
+  std::string table, ending = ",node_names,comment\n";
+  for (std::string line; std::getline(rows, line); ending = ",a,b\n") table += line + ending;
   const std::string notes = done(written(table)).err;
   EXPECT_THAT(notes, HasSubstr("note: columns node_names, comment are not read\n"));
   EXPECT_THAT(notes, HasSubstr("note: 2 out-of-memory rows (lines 5, 6) say nothing of step times\n"));
@@ -203,11 +206,11 @@ TEST_F(CalibrateRunsCommand, RefusesARowThatCannotBeReadOrPricedWithItsLine) {
   SmallRun wrong = small_runs[2];
   wrong.tensor = 3;
   lines.push_back(line_of(wrong, "ok", "1"));
-  EXPECT_THAT(refused(table(lines)), HasSubstr("runs.csv:4: tensor x context x pipeline = 3 does not divide 16 GPUs"));
+  EXPECT_THAT(refused(table(lines)), testing::ContainsRegex("runs.csv:4: .*tensor 3"));
   lines.back() = line_of(small_runs[2], "ok", "fast");
   EXPECT_THAT(refused(table(lines)), HasSubstr("runs.csv:4: column step_s: 'fast'"));
   lines.back() = line_of(small_runs[2], "ok", "1", "megatron-care,h100-80gb");
-  EXPECT_THAT(refused(table(lines)), HasSubstr("runs.csv:4: there is no trainer 'megatron-care'"));
+  EXPECT_THAT(refused(table(lines)), testing::ContainsRegex("runs.csv:4: cluster.trainer: .*megatron-care"));
   lines.back() = line_of(small_runs[2], "ok", "1", "megatron-core,h111");
   lines.push_back(lines.back());
   EXPECT_THAT(refused(table(lines)), testing::ContainsRegex("runs.csv:4: .*h111.*and 1 further row"));
@@ -226,7 +229,7 @@ TEST_F(CalibrateRunsCommand, RefusesATableWithoutATimeAndOneThatIsNotThere) {
   EXPECT_THAT(refused(table({line_of(small_runs[0], "oom", "")})), HasSubstr("has no row with a step time"));
   EXPECT_THAT(refused(table({})), HasSubstr("has no row with a step time"));
   EXPECT_THAT(refused(path("nowhere.csv")), HasSubstr("nowhere.csv"));
-  EXPECT_THAT(refused(written("a,b\n1,2\n")), HasSubstr("the header is of no known table"));
+  EXPECT_THAT(refused(written("a,b\n1,2\n")), HasSubstr("this is no table of runs"));
 }
 
 TEST_F(CalibrateRunsCommand, RefusesOptionsOfMachineProfilesAndANoiseThatIsNoShare) {
@@ -270,7 +273,7 @@ double held_through_replays(int clusters, std::uint64_t seed, bool tells_noise) 
   constexpr double noise = 0.03;
   std::vector<std::string> lines;
   for (const SmallRun& run : small_runs) lines.push_back(line_of(run, "ok", "1"));
-  std::vector<PublishedRow> rows = rows_in(table_of(lines));
+  std::vector<PublishedRow> rows = rows_in(table_with(lines));
   std::vector<const PublishedRow*> all;
   for (const PublishedRow& row : rows) all.push_back(&row);
   const PooledConstants prior = prior_constants({{rows[0].trainer, rows[0].machine, 1, 1}}, built_in_constants());

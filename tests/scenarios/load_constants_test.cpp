@@ -9,6 +9,7 @@
 
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/tables/pooled_runs.h"
+#include "tests/support/table_text.h"
 #include "tests/support/scenario_file.h"
 
 namespace slipway::test {
@@ -44,7 +45,7 @@ PooledConstants some_constants() {
   return pooled;
 }
 
-// Of a table in Slipway's own format, with bytes of memory.
+// Of runs with bytes of memory (runs_text).
 std::string text_of_columns() {
   return "trainer,machine,model,family,layers,hidden,ffn,heads,kv_heads,vocab,tied,sequence,gpus,gpus_per_node,tensor,"
          "sequence_parallel,context,pipeline,chunks,zero,micro_batch,global_batch,recompute,kernels,gradient_dtype,"
@@ -210,7 +211,7 @@ TEST(LoadConstants, TheBuiltInSetIsThatOfTheTablesAsTheyAre) {
         << file.path << " or its reader has changed since models/machine/fitted_constants.yaml was fitted; "
         << "slipway validate --pooled --constants models/machine/fitted_constants.yaml";
     const auto scored = std::ranges::count_if(table.rows, [](const PublishedRow& row) {
-      return row.unpriceable.empty() && exclusion_of(row) == Exclusion::none && !row.fp8;
+      return row.unpriceable.empty() && exclusion_of(row) == Exclusion::none;
     });
     EXPECT_EQ(tables[i].runs, scored) << file.path;
     runs += tables[i].runs;
@@ -224,11 +225,10 @@ TEST(LoadConstants, TheChecksumOfATableIsThatOfTheSettingsAndSecondsOfItsScoredR
                                                     "megatron-lm,a100-80gb,own,llama,4,1024,2816,16,8,32000,false,"
                                                     "1024,8,4,2,true,1,2,1,1,2,16,full,flash1,float32,";
   const auto checksum = [&](const std::string& rows) {
-    std::istringstream in(header + rows);
-    return checksum_of_scored(read_table(in, "t.csv"));
+    return checksum_of_scored(table_of(runs_text(header + rows)));
   };
   const std::string sound = checksum(row + "ok,1,8e9\n");
-  EXPECT_EQ(checksum("# a remark\n" + row + "ok,1.0,9e9\n" + row + "oom,,\n"), sound) << "what no fit of times reads";
+  EXPECT_EQ(checksum(row + "ok,1.0,9e9\n" + row + "oom,,\n"), sound) << "what no fit of times reads";
   EXPECT_NE(checksum(row + "ok,1.01,8e9\n"), sound);
   EXPECT_NE(checksum(row + "ok,1,8e9\n" + row + "ok,1,8e9\n"), sound);
   EXPECT_NE(checksum("megatron-core" + row.substr(std::string("megatron-lm").size()) + "ok,1,8e9\n"), sound);

@@ -31,9 +31,9 @@ class Pooled : public CommandTest {
     std::string line;
     int row = 0, taken = 0;
     while (std::getline(in, line)) {
-      const bool is_data = line.find(",ok,") != std::string::npos;
+      const bool is_data = line.find(",ok,") != std::string::npos && line.starts_with("\"{");
       if (is_data && (row++ % every != 0 || taken++ >= most)) continue;
-      if (is_data || line.starts_with("#") || line.starts_with("trainer,")) out << line << '\n';
+      if (is_data || line.starts_with("#") || line.starts_with("scenario,")) out << line << '\n';
     }
     return path(study + ".csv");
   }

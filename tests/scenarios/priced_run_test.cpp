@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "scenarios/language/load_trainer.h"
-#include "scenarios/tables/formats.h"
+#include "scenarios/tables/table.h"
 #include "schedules/time/replay.h"
 
 namespace slipway::test {
@@ -31,7 +31,7 @@ std::vector<PublishedRow> some_runs() {
     int count = 0;
     constexpr int every = 23, most = 6;
     for (std::size_t i = 0; i < table.rows.size() && count < most; i += every)
-      if (exclusion_of(table.rows[i]) == Exclusion::none && !table.rows[i].fp8) runs.push_back(table.rows[i]), ++count;
+      if (exclusion_of(table.rows[i]) == Exclusion::none && table.rows[i].scenario) runs.push_back(table.rows[i]), ++count;
   }
   return runs;
 }
@@ -107,15 +107,9 @@ TEST(PricedRun, AFactorOfEverythingIsThatOfTheStep) {
   }
 }
 
-TEST(PricedRun, Fp8IsNotPricedYet) {
-  PublishedRow row = some_runs().front();
-  row.fp8 = true;
-  EXPECT_THROW(PricedRun{row}, std::invalid_argument);
-}
-
-TEST(PricedRun, ATrainerNobodyKnowsIsAnError) {
-  PublishedRow row = some_runs().front();
-  row.trainer = "nobody's";
+TEST(PricedRun, ARowWithoutAScenarioHasNoneAndAReason) {
+  PublishedRow row;
+  row.unpriceable = "not modelled: hybrid layers";
   EXPECT_THROW(PricedRun{row}, std::invalid_argument);
 }
 

@@ -102,7 +102,8 @@ TEST(Validation, EveryRowIsPricedUnpricedOrExcluded) {
     const ScoreSet set = score(rows_of(validate(table, false)), std::nullopt);
     int excluded = 0, fp8 = 0;
     for (const auto& [rule, count] : set.excluded) excluded += count;
-    for (const PublishedRow& row : table.rows) fp8 += row.fp8 && exclusion_of(row) == Exclusion::none ? 1 : 0;
+    for (const PublishedRow& row : table.rows)
+      fp8 += !row.not_modelled.empty() && exclusion_of(row) == Exclusion::none ? 1 : 0;
     EXPECT_EQ(set.rows, static_cast<int>(table.rows.size()));
     EXPECT_EQ(set.rows, set.priced + set.unpriced + excluded) << name;
     EXPECT_EQ(set.unpriced, fp8) << name;
