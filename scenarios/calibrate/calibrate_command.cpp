@@ -24,7 +24,8 @@
 #include "scenarios/execute/rank_program.h"
 #include "scenarios/files/files.h"
 #include "scenarios/language/profiles.h"
-#include "scenarios/language/scenario_of_trace.h"
+#include "scenarios/step/load_scenario.h"
+#include "scenarios/step/scenario_of_trace.h"
 #include "scenarios/step/prepared_step.h"
 #include "schedules/lower/lowering.h"
 

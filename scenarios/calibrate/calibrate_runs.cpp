@@ -17,7 +17,8 @@
 #include "scenarios/command_line/progress.h"
 #include "scenarios/files/files.h"
 #include "scenarios/language/load_constants.h"
-#include "scenarios/tables/csv.h"
+#include "scenarios/files/csv.h"
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/tables/table.h"
 #include "scenarios/tables/pooled_runs.h"
 

@@ -11,7 +11,7 @@
 #include "scenarios/command_line/progress.h"
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/language/profiles.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 
 namespace slipway::scenarios {
 namespace {

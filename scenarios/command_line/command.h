@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "scenarios/answers/answer_keys.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 
 namespace slipway::scenarios {
 

@@ -15,7 +15,7 @@
 #include "scenarios/command_line/command.h"
 #include "scenarios/command_line/outputs.h"
 #include "scenarios/files/files.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -123,13 +123,6 @@ Shard shard_from(const std::string& text) {
       shard.number > shard.count)
     throw UsageError("--shard " + text + " is no I/N with I from 1 to N, N up to 100000; the first of four is 1/4");
   return shard;
-}
-
-std::vector<std::size_t> points_in(const Shard& shard, std::size_t points) {
-  std::vector<std::size_t> indices;
-  for (auto at = static_cast<std::size_t>(shard.number - 1); at < points; at += static_cast<std::size_t>(shard.count))
-    indices.push_back(at);
-  return indices;
 }
 
 std::string shard_path(const std::string& folder, const Shard& shard) {

@@ -14,16 +14,12 @@
 #include <vector>
 
 #include "scenarios/command_line/options.h"
+#include "scenarios/plan/shard.h"
 
 namespace slipway::scenarios {
 
-struct Shard {
-  int number = 1, count = 1;  // number: from 1
-};
 // "2/8". Throws UsageError.
 Shard shard_from(const std::string& text);
-// Parts 0 to `points` - 1 that the shard does, ascending.
-std::vector<std::size_t> points_in(const Shard& shard, std::size_t points);
 std::string shard_path(const std::string& folder, const Shard& shard);
 
 // What all shards of a command agree on: its words, and what the files that they name hold.

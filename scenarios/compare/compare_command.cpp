@@ -16,7 +16,7 @@
 #include "scenarios/compare/comparison.h"
 #include "scenarios/compare/phase_comparison.h"
 #include "scenarios/files/files.h"
-#include "scenarios/language/scenario_of_trace.h"
+#include "scenarios/step/scenario_of_trace.h"
 #include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {

@@ -7,7 +7,7 @@
 #include "scenarios/answers/readable.h"
 #include "scenarios/command_line/progress.h"
 #include "scenarios/growth/rule.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 
 namespace slipway::scenarios {
 

@@ -19,6 +19,7 @@
 #include "scenarios/execute/execution.h"
 #include "scenarios/execute/rank_program.h"
 #include "scenarios/files/files.h"
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {

@@ -25,6 +25,7 @@
 #include "scenarios/files/files.h"
 #include "scenarios/report/report.h"
 #include "scenarios/simulate/prediction.h"
+#include "scenarios/step/load_scenario.h"
 #include "schedules/draw/timeline_trace.h"
 #include "schedules/time/replay.h"
 #include "sim/simulate.h"

@@ -13,7 +13,7 @@
 #include "scenarios/answers/readable.h"
 #include "scenarios/command_line/command.h"
 #include "scenarios/execute/rank_program.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 #include "scenarios/simulate/prediction.h"
 #include "schedules/time/replay.h"
 

@@ -4,7 +4,7 @@
 
 #include "exec/run/checkpoint_file.h"
 #include "exec/run/checkpoint_folder.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 
 namespace slipway::scenarios {
 namespace {

@@ -25,7 +25,7 @@
 #include "exec/run/whole_file.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/files/files.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 
 namespace slipway::scenarios {
 

@@ -5,7 +5,7 @@
 
 #include "exec/run/checkpoint_folder.h"
 #include "scenarios/command_line/progress.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 #include "scenarios/weights/weight_folder.h"
 
 namespace slipway::scenarios {

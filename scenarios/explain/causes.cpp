@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "scenarios/language/quantity.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 #include "scenarios/plan/workers.h"
 #include "scenarios/simulate/prediction.h"
 

@@ -11,7 +11,8 @@
 #include "scenarios/explain/explanation.h"
 #include "scenarios/kineto/kineto_trace.h"
 #include "scenarios/kineto/step_phases.h"
-#include "scenarios/language/scenario_of_trace.h"
+#include "scenarios/step/load_scenario.h"
+#include "scenarios/step/scenario_of_trace.h"
 #include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 #include "scenarios/simulate/prediction.h"
 #include "scenarios/step/bubble_work.h"
 #include "schedules/time/breakdown.h"

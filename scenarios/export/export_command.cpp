@@ -12,6 +12,7 @@
 #include "scenarios/command_line/step_progress.h"
 #include "scenarios/export/execution_nodes.h"
 #include "scenarios/files/files.h"
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {

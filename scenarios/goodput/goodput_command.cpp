@@ -7,6 +7,7 @@
 #include "scenarios/command_line/progress.h"
 #include "scenarios/command_line/step_progress.h"
 #include "scenarios/goodput/goodput_page.h"
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/step/simulated_step.h"
 
 namespace slipway::scenarios {

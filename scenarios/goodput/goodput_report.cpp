@@ -13,7 +13,7 @@
 #include "scenarios/basis/basis.h"
 #include "scenarios/command_line/command.h"
 #include "scenarios/language/quantity.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 #include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {

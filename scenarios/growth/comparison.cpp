@@ -12,7 +12,7 @@
 #include "scenarios/basis/basis.h"
 #include "scenarios/growth/rule.h"
 #include "scenarios/language/check_scenario.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 #include "scenarios/step/prepared_step.h"
 #include "schedules/rules/rules.h"
 

@@ -14,6 +14,7 @@
 #include "scenarios/growth/run_fit_report.h"
 #include "scenarios/language/keys.h"
 #include "scenarios/language/quantity.h"
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {

@@ -6,7 +6,7 @@
 
 #include "scenarios/growth/ladder.h"
 #include "scenarios/language/check_scenario.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 
 namespace slipway::scenarios {
 

@@ -13,8 +13,8 @@
 #include "scenarios/answers/readable.h"
 #include "scenarios/answers/training_words.h"
 #include "scenarios/growth/training_lines.h"
-#include "scenarios/language/usage_error.h"
-#include "scenarios/tables/csv.h"
+#include "scenarios/files/usage_error.h"
+#include "scenarios/files/csv.h"
 #include "schedules/bundle/bundle.h"
 
 namespace slipway::scenarios {

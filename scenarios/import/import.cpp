@@ -10,6 +10,7 @@
 #include "scenarios/import/arguments.h"
 #include "scenarios/language/load_trainer.h"
 #include "scenarios/language/quantity.h"
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/trainers/composers.h"
 
 namespace slipway::scenarios {

@@ -14,6 +14,7 @@
 #include "scenarios/files/files.h"
 #include "scenarios/import/import.h"
 #include "scenarios/simulate/prediction.h"
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/step/simulated_step.h"
 
 namespace slipway::scenarios {

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "scenarios/import/arguments.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 
 namespace slipway::scenarios {
 

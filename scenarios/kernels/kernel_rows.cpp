@@ -11,8 +11,8 @@
 
 #include "models/machine/collectives.h"
 #include "scenarios/language/profiles.h"
-#include "scenarios/language/usage_error.h"
-#include "scenarios/tables/csv.h"
+#include "scenarios/files/usage_error.h"
+#include "scenarios/files/csv.h"
 
 namespace slipway::scenarios {
 namespace {

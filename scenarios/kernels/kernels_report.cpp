@@ -9,7 +9,7 @@
 #include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/command_line/command.h"
-#include "scenarios/tables/csv.h"
+#include "scenarios/files/csv.h"
 
 namespace slipway::scenarios {
 namespace {

@@ -13,7 +13,7 @@
 #include "scenarios/files/files.h"
 #include "scenarios/kineto/gzip_file.h"
 #include "scenarios/kineto/kineto_trace.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 
 namespace slipway::scenarios {
 namespace {

@@ -23,16 +23,4 @@ bool runs_every_batch(const GrowthChoice& growth, const Step& step);
 // derived, then checks everything. `has_model` and `has_cluster`: those parts of `scenario` could be read.
 void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scenario& scenario);
 
-// Replaces layout.split balanced by the split by time (schedules/bound/balanced_split.h), written into
-// layout.split_list, where the machines of pipeline ranks differ or ranks hold several chunks. Call it again after a
-// change of layout or schedule. Throws std::invalid_argument where blocks cannot be priced.
-void balance_stages(Scenario& scenario);
-// The same as an error of the file. Nothing is balanced by time on machines that await their calibration.
-void derive_split(Settings& settings, Scenario& scenario);
-// Layers per stage for a scenario at its prices. Takes the split with the fastest slowest rank among those in which each
-// pipeline rank needs at most this share of its memory by the verdict (scenarios/step/verdict.h); where none fits,
-// among all splits. A rank that needs more gets a layer less, and so on. So a split that is left out does not fit,
-// unless other chunks of the rank had held its layers. Guarded by tests/scenarios/refine_test.cpp.
-std::vector<int> balanced_by_time(const Scenario& scenario, double memory_share);
-
 }  // namespace slipway::scenarios

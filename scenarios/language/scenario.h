@@ -91,10 +91,6 @@ struct LoadResult {
   std::vector<ScenarioError> errors;  // all of them at once; scenario is meaningful only when empty
 };
 
-// `overrides` are "layout.tensor=4" strings. Never throws for user mistakes.
-LoadResult load_scenario(const std::string& path, const std::vector<std::string>& overrides);
-// The same of a text that will be the file `path`: its name, and the folder of its relative paths.
-LoadResult load_scenario_text(const std::string& text, const std::string& path);
 // "file:line: key: message; remedy", one a line.
 std::string describe(const std::vector<ScenarioError>& errors);
 

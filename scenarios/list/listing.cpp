@@ -12,7 +12,7 @@
 #include "scenarios/language/load_model.h"
 #include "scenarios/language/load_trainer.h"
 #include "scenarios/language/nearest.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 #include "scenarios/tables/table.h"
 #include "scenarios/trainers/dictionary.h"
 #include "schedules/step/action.h"

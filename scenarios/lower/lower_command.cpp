@@ -10,6 +10,7 @@
 #include "scenarios/command_line/step_progress.h"
 #include "scenarios/execute/bundle.h"
 #include "scenarios/files/files.h"
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/step/prepared_step.h"
 #include "scenarios/weights/weight_folder.h"
 

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "scenarios/simulate/prediction.h"
+#include "scenarios/step/load_scenario.h"
 
 namespace slipway::scenarios {
 namespace {

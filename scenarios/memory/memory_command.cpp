@@ -6,6 +6,7 @@
 #include "scenarios/command_line/progress.h"
 #include "scenarios/command_line/step_progress.h"
 #include "scenarios/memory/memory_page.h"
+#include "scenarios/step/load_scenario.h"
 
 namespace slipway::scenarios {
 namespace {

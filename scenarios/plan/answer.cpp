@@ -11,15 +11,15 @@
 #include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/basis/basis.h"
-#include "scenarios/command_line/command.h"
 #include "scenarios/files/files.h"
 #include "scenarios/language/document.h"
 #include "scenarios/language/keys.h"
 #include "scenarios/language/nearest.h"
 #include "scenarios/language/profiles.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 #include "scenarios/plan/table.h"
 #include "scenarios/simulate/prediction.h"
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/step/prepared_step.h"
 
 namespace slipway::scenarios {
@@ -267,7 +267,7 @@ void print_what_execute_refuses(const PlanAnswer& answer, std::ostream& out) {
 
 }  // namespace
 
-std::vector<AnswerKeys> plan_answers() { return {{"plan --json", description().keys()}}; }
+std::vector<AnswerKey> plan_keys() { return description().keys(); }
 
 int print_text(const PlanAnswer& answer, std::ostream& out, std::ostream& err) {
   out << search_text(answer.scenario, answer.result, answer.options);

@@ -4,6 +4,7 @@
 
 #include <iosfwd>
 
+#include "scenarios/answers/answer_keys.h"
 #include "scenarios/plan/search.h"
 #include "scenarios/trainers/launch.h"
 
@@ -37,5 +38,7 @@ int print_json(const PlanAnswer& answer, std::ostream& out, std::ostream& err);
 // A scenario file with this layout; relative paths lead from the folder of `file`.
 std::string winner_yaml(const Scenario& scenario, const std::vector<std::string>& overrides, const Step& choice,
                         const std::string& file);
+// The keys of the answer as JSON.
+std::vector<AnswerKey> plan_keys();
 
 }  // namespace slipway::scenarios

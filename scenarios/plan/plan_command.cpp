@@ -139,6 +139,8 @@ int answer_shard(const CommandOptions& options, const Scenario& scenario, const 
 
 }  // namespace
 
+std::vector<AnswerKeys> plan_answers() { return {{"plan --json", plan_keys()}}; }
+
 int plan_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = declared_options();
   if (!options.parse(args, out)) return status_done;

@@ -9,6 +9,7 @@
 #include "scenarios/language/check_scenario.h"
 #include "scenarios/memory/changes.h"
 #include "scenarios/plan/workers.h"
+#include "scenarios/step/balanced_stages.h"
 #include "schedules/bound/balanced_split.h"
 
 namespace slipway::scenarios {
@@ -274,64 +275,6 @@ Refinement refined(const Scenario& scenario, const PricedLayout& row, bool split
   const bool may_move = splits && row.choice.layout.pipeline > 1 && has_several_machines(scenario.cluster);
   const bool may_swap = orders && node_count(scenario.cluster) > 1;
   return Refiner(scenario, row, {may_move, may_swap}, options).run();
-}
-
-namespace {
-
-std::vector<int> layers_of_ranks(const std::vector<int>& layers, const SplitLoads& loads) {
-  std::vector<int> sums(loads.most_layers.size(), 0);
-  for (std::size_t s = 0; s < layers.size(); ++s) sums[loads.rank[s]] += layers[s];
-  return sums;
-}
-
-// Lowers the layer limit of every rank that needs too much memory. Returns true if all fit.
-bool lower_limits(const std::vector<StageNeed>& needs, double memory_share, const std::vector<int>& layers,
-                  SplitLoads& loads) {
-  const std::vector<int> now = layers_of_ranks(layers, loads);
-  bool all_fit = true;
-  for (std::size_t rank = 0; rank < needs.size(); ++rank) {
-    if (needs[rank].odds.recommended() <= memory_share * needs[rank].capacity) continue;
-    all_fit = false;
-    loads.most_layers[rank] = std::min(loads.most_layers[rank], now[rank]) - 1;  // falls every round, so the loop ends
-  }
-  return all_fit;
-}
-
-}  // namespace
-
-std::vector<int> balanced_by_time(const Scenario& scenario, double memory_share) {
-  SplitLoads loads = split_loads(scenario.step, priced_cluster(scenario));
-  const std::vector<int> fastest = balanced_layers(loads).value();
-  if (loads.rank.empty()) return fastest;  // copies of the model: one rank's savings are another one's load
-  loads.most_layers.assign(scenario.step.layout.pipeline, std::numeric_limits<int>::max() / 2);
-  Scenario tried = scenario;
-  tried.step.layout.split = SplitKind::list;
-  for (std::optional<std::vector<int>> layers = fastest; layers; layers = balanced_layers(loads)) {
-    tried.step.layout.split_list = *layers;
-    if (lower_limits(stage_needs(tried), memory_share, *layers, loads)) return *layers;
-  }
-  return fastest;
-}
-
-void balance_stages(Scenario& scenario) {
-  Layout& layout = scenario.step.layout;
-  if (layout.split != SplitKind::balanced) return;
-  layout.split_list.clear();
-  if (layout.chunks == 1 && !has_unequal_stages(scenario.cluster, layout)) return;
-  layout.split_list = balanced_by_time(scenario, 1);
-}
-
-void derive_split(Settings& settings, Scenario& scenario) {
-  const std::vector<NodeGroup>& groups = scenario.cluster.groups;
-  const auto awaits = [](const NodeGroup& group) { return awaits_calibration(group.machine); };
-  if (std::any_of(groups.begin(), groups.end(), awaits)) return;
-  try {
-    balance_stages(scenario);
-  } catch (const std::invalid_argument& reason) {
-    settings.refuse("layout.split",
-                    std::string("cannot be balanced by time: ") + reason.what() + "; allowed: even, or a list",
-                    "choose one of these");
-  }
 }
 
 }  // namespace slipway::scenarios

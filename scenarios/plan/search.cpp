@@ -6,7 +6,7 @@
 #include <limits>
 #include <new>
 
-#include "scenarios/command_line/shard.h"
+#include "scenarios/plan/shard.h"
 #include "scenarios/plan/ranking.h"
 #include "scenarios/plan/refine.h"
 #include "scenarios/simulate/prediction.h"

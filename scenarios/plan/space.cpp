@@ -4,6 +4,7 @@
 
 #include "scenarios/language/check_scenario.h"
 #include "scenarios/plan/search.h"
+#include "scenarios/step/balanced_stages.h"
 #include "schedules/rules/rules.h"
 
 namespace slipway::scenarios {

@@ -7,6 +7,7 @@
 #include "scenarios/command_line/outputs.h"
 #include "scenarios/command_line/step_progress.h"
 #include "scenarios/files/files.h"
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/step/prepared_step.h"
 #include "schedules/catalogue/schedule_csv.h"
 #include "schedules/draw/grid.h"

@@ -9,7 +9,7 @@
 #include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/basis/basis.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 #include "scenarios/step/step_interval.h"
 #include "schedules/time/replay.h"
 #include "sim/together.h"

@@ -10,7 +10,6 @@
 #include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/answers/training_words.h"
-#include "scenarios/command_line/command.h"
 #include "scenarios/language/quantity.h"
 #include "scenarios/simulate/beside.h"
 #include "scenarios/step/filling.h"
@@ -293,9 +292,7 @@ const Description<TrainingCost>& training_cost_keys() {
   return description;
 }
 
-std::vector<AnswerKeys> simulate_answers() {
-  return {{"simulate --json", description().keys()}, {"simulate --beside --json", neighbours_description().keys()}};
-}
+std::vector<AnswerKey> prediction_keys() { return description().keys(); }
 
 std::string json_text(const PreparedStep& prepared, const Prediction& prediction) {
   return description().text({prepared, prediction});

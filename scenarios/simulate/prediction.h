@@ -91,5 +91,6 @@ std::vector<OnTimeline> on_timeline(const std::vector<StageMemory>& memory);
 // form (a model that is no plain Llama, a schedule that is not 1F1B).
 std::string closed_form_text(const PreparedStep& prepared, const StageMemory& first);
 std::string json_text(const PreparedStep& prepared, const Prediction& prediction);
+std::vector<AnswerKey> prediction_keys();  // of that JSON
 
 }  // namespace slipway::scenarios

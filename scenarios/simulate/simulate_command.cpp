@@ -16,6 +16,7 @@
 #include "scenarios/simulate/beside.h"
 #include "scenarios/simulate/prediction.h"
 #include "scenarios/simulate/simulate_report.h"
+#include "scenarios/step/load_scenario.h"
 #include "schedules/draw/timeline_trace.h"
 #include "schedules/time/durations.h"
 
@@ -182,6 +183,10 @@ int answer_beside(const Scenario& scenario, const CommandOptions& options, std::
 }
 
 }  // namespace
+
+std::vector<AnswerKeys> simulate_answers() {
+  return {{"simulate --json", prediction_keys()}, {"simulate --beside --json", neighbours_description().keys()}};
+}
 
 int simulate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = declared_options();

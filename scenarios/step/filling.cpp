@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "scenarios/answers/readable.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 #include "scenarios/step/bubble_work.h"
 #include "scenarios/step/prepared_step.h"
 #include "schedules/fill/evaluation.h"

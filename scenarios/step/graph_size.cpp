@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "scenarios/answers/readable.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 #include "schedules/rules/rules.h"
 
 namespace slipway::scenarios {

@@ -4,7 +4,7 @@
 
 #include "scenarios/answers/readable.h"
 #include "scenarios/language/keys.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 #include "scenarios/step/bubble_work.h"
 #include "scenarios/step/graph_size.h"
 #include "schedules/bound/balanced_split.h"
@@ -47,16 +47,6 @@ std::string layout_text(const Layout& layout) {
 }
 
 }  // namespace
-
-Scenario checked_scenario(const std::string& path, const std::vector<std::string>& overrides,
-                          const std::string& option) {
-  LoadResult loaded = load_scenario(path, overrides);
-  const std::string usual = "--set ";
-  for (ScenarioError& defect : loaded.errors)
-    if (defect.file.starts_with(usual)) defect.file.replace(0, usual.size(), option + " ");
-  if (!loaded.errors.empty()) throw UsageError("the scenario cannot be used:\n" + describe(loaded.errors));
-  return std::move(loaded.scenario);
-}
 
 void refuse_uncalibrated(const Scenario& scenario) {
   const std::vector<NodeGroup>& groups = scenario.cluster.groups;

@@ -14,6 +14,7 @@
 #include "scenarios/language/scenario.h"
 #include "scenarios/step/filling.h"
 #include "scenarios/step/graph_size.h"
+#include "scenarios/step/load_scenario.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/periodic.h"
 
@@ -36,9 +37,6 @@ struct PrepareOptions {
   std::function<void(const GraphSize& size)> on_size = {};  // called before a large graph is begun
 };
 
-// `overrides` as for load_scenario; `option`: their option. Throws UsageError with all load errors at once.
-Scenario checked_scenario(const std::string& path, const std::vector<std::string>& overrides,
-                          const std::string& option = "--set");
 PreparedStep prepared_step(Scenario scenario, const PrepareOptions& options = {});
 // The same without checks and bubble work, for a search over layouts of kinds that tests have checked. Throws
 // std::invalid_argument where prepared_step throws UsageError.

@@ -12,7 +12,7 @@
 #include "scenarios/command_line/command.h"
 #include "scenarios/language/keys.h"
 #include "scenarios/study/study.h"
-#include "scenarios/tables/csv.h"
+#include "scenarios/files/csv.h"
 
 namespace slipway::scenarios {
 

@@ -7,9 +7,10 @@
 
 #include "scenarios/language/keys.h"
 #include "scenarios/language/nearest.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 #include "scenarios/plan/workers.h"
 #include "scenarios/simulate/prediction.h"
+#include "scenarios/step/load_scenario.h"
 
 namespace slipway::scenarios {
 

@@ -16,6 +16,7 @@
 #include "scenarios/language/document.h"
 #include "scenarios/language/nearest.h"
 #include "scenarios/plan/workers.h"
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/study/plot.h"
 #include "scenarios/study/shard.h"
 #include "scenarios/study/study_page.h"

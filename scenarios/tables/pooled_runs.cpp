@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "exec/run/checksum.h"
+#include "scenarios/files/csv.h"
 #include "schedules/graph/parallel.h"
 
 namespace slipway::scenarios {

@@ -11,14 +11,15 @@
 #include <stdexcept>
 
 #include "models/model/megatron_flops.h"
+#include "scenarios/files/csv.h"
 #include "scenarios/files/embedded_converters.h"
 #include "scenarios/files/files.h"
 #include "scenarios/files/program_folder.h"
 #include "scenarios/language/aliases.h"
 #include "scenarios/language/keys.h"
-#include "scenarios/language/load_run.h"
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/language/settings.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 #include "schedules/graph/parallel.h"
 
 namespace slipway::scenarios {

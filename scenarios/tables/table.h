@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/tables/csv.h"
+#include "scenarios/files/csv.h"
 #include "scenarios/tables/published_row.h"
 
 namespace slipway::scenarios {

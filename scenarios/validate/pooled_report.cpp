@@ -5,7 +5,7 @@
 #include "scenarios/answers/description.h"
 #include "scenarios/answers/readable.h"
 #include "scenarios/command_line/command.h"
-#include "scenarios/tables/csv.h"
+#include "scenarios/files/csv.h"
 #include "scenarios/validate/pooled.h"
 #include "scenarios/validate/report.h"
 

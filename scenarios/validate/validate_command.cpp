@@ -8,6 +8,7 @@
 #include "scenarios/command_line/options.h"
 #include "scenarios/command_line/outputs.h"
 #include "scenarios/command_line/progress.h"
+#include "scenarios/files/csv.h"
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/files/files.h"
 #include "scenarios/language/load_constants.h"

@@ -14,7 +14,7 @@
 #include "scenarios/language/keys.h"
 #include "scenarios/language/load_model.h"
 #include "scenarios/language/settings.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 #include "scenarios/weights/hugging_face_names.h"
 #include "scenarios/weights/safetensors.h"
 #include "scenarios/weights/weight_folder.h"

@@ -11,7 +11,7 @@
 
 #include "scenarios/command_line/outputs.h"
 #include "scenarios/files/files.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 #include "scenarios/weights/hugging_face_names.h"
 #include "scenarios/weights/safetensors.h"
 #include "scenarios/weights/weight_folder.h"

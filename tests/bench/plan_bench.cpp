@@ -9,6 +9,7 @@
 
 #include "scenarios/plan/screen.h"
 #include "scenarios/plan/search.h"
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/step/prepared_step.h"
 #include "sim/simulate.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <typeinfo>
 
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 
 namespace slipway::test {
 namespace {

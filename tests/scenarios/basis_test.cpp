@@ -11,7 +11,8 @@
 #include <set>
 
 #include "scenarios/language/load_constants.h"
-#include "scenarios/tables/csv.h"
+#include "scenarios/files/csv.h"
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/tables/table.h"
 #include "tests/support/command_test.h"
 #include "tests/support/scenario_file.h"

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "scenarios/simulate/prediction.h"
+#include "scenarios/step/load_scenario.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {

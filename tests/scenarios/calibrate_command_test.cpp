@@ -16,6 +16,7 @@
 #include "scenarios/files/chrome_trace.h"
 #include "scenarios/language/profiles.h"
 #include "scenarios/language/scenario.h"
+#include "scenarios/step/load_scenario.h"
 #include "schedules/draw/timeline_trace.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/global_order.h"

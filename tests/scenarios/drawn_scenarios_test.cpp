@@ -13,7 +13,7 @@
 #include <sstream>
 
 #include "scenarios/execute/bundle.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 #include "scenarios/simulate/prediction.h"
 #include "scenarios/step/bubble_work.h"
 #include "scenarios/step/priced_step.h"

@@ -9,6 +9,7 @@
 
 #include "scenarios/explain/lever_trials.h"
 #include "scenarios/simulate/prediction.h"
+#include "scenarios/step/load_scenario.h"
 #include "schedules/rules/rules.h"
 
 namespace slipway::test {

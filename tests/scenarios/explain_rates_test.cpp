@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "scenarios/explain/moved_step.h"
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/step/simulated_step.h"
 #include "schedules/time/work_price.h"
 #include "tests/support/example.h"

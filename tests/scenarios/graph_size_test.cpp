@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/step/prepared_step.h"
 #include "schedules/lower/lowering.h"
 #include "tests/support/command_test.h"

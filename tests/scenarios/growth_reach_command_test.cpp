@@ -6,6 +6,7 @@
 #include <set>
 
 #include "scenarios/growth/comparison.h"
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/step/prepared_step.h"
 #include "tests/support/growth_asked.h"
 

@@ -5,7 +5,7 @@
 
 #include "scenarios/import/arguments.h"
 #include "scenarios/language/layer_lists.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 
 namespace slipway::test {
 namespace {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/plan/answer.h"
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/step/prepared_step.h"
 #include "tests/support/command_test.h"
 #include "tests/support/printed.h"

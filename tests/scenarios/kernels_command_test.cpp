@@ -9,6 +9,7 @@
 #include "scenarios/command_line/command.h"
 #include "scenarios/kernels/kernel_rows.h"
 #include "scenarios/language/scenario.h"
+#include "scenarios/step/load_scenario.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "scenarios/plan/answer.h"
+#include "scenarios/step/load_scenario.h"
 
 namespace slipway::test {
 namespace {

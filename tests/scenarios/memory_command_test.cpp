@@ -6,6 +6,7 @@
 
 #include "scenarios/command_line/command.h"
 #include "scenarios/memory/changes.h"
+#include "scenarios/step/load_scenario.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {

@@ -8,6 +8,7 @@
 #include "scenarios/answers/readable.h"
 #include "scenarios/plan/answer.h"
 #include "scenarios/plan/table.h"
+#include "scenarios/step/load_scenario.h"
 
 namespace slipway::test {
 

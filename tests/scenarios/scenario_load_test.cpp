@@ -6,6 +6,7 @@
 #include "scenarios/command_line/command.h"
 #include "scenarios/execute/bundle.h"
 #include "scenarios/language/scenario.h"
+#include "scenarios/step/load_scenario.h"
 #include "schedules/step/action.h"
 #include "tests/support/scenario_file.h"
 

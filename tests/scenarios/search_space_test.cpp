@@ -5,6 +5,7 @@
 
 #include "scenarios/plan/answer.h"
 #include "scenarios/plan/search.h"
+#include "scenarios/step/load_scenario.h"
 #include "tests/support/small_spaces.h"
 
 namespace slipway::test {

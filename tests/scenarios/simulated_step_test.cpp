@@ -1,4 +1,5 @@
 // Periodic steps, of which only some periods are simulated, against the same steps whole.
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/step/simulated_step.h"
 
 #include <gtest/gtest.h>

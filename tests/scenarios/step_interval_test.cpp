@@ -1,4 +1,5 @@
 // Intervals of predicted step times: what constants, runs and settings outside the fitted ones add to them.
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/step/step_interval.h"
 
 #include <gtest/gtest.h>

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "scenarios/language/scenario.h"
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/tables/table.h"
 #include "scenarios/validate/levers.h"
 #include "tests/support/command_test.h"

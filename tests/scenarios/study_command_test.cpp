@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "scenarios/study/study.h"
-#include "scenarios/tables/csv.h"
+#include "scenarios/files/csv.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {

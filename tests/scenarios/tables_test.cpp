@@ -1,4 +1,5 @@
 // Tables of runs: a scenario and its results in each row, what is refused and why, and the converters that are named.
+#include "scenarios/files/csv.h"
 #include "scenarios/tables/table.h"
 
 #include <gmock/gmock.h>

@@ -6,6 +6,7 @@
 
 #include <numeric>
 
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/step/simulated_step.h"
 #include "tests/support/scenario_file.h"
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/command_line/command.h"
-#include "scenarios/tables/csv.h"
+#include "scenarios/files/csv.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {

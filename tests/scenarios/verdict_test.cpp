@@ -1,5 +1,6 @@
 // One verdict on memory: `memory`, `plan` and `simulate` print the same number for a layout, the largest known one. The
 // sharded parts of ZeRO 2 and 3 are in all of them.
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/step/verdict.h"
 
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 
 #include "exec/run/checkpoint_file.h"
 #include "exec/run/checkpoint_folder.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 #include "scenarios/weights/weight_folder.h"
 #include "tests/support/executing_test.h"
 #include "tests/support/hugging_face_weights.h"

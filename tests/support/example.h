@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "scenarios/language/scenario.h"
+#include "scenarios/step/load_scenario.h"
 
 namespace slipway::test {
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "scenarios/step/load_scenario.h"
 #include "scenarios/step/prepared_step.h"
 
 namespace slipway::test {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/files/csv.h"
 #include "scenarios/tables/table.h"
 
 namespace slipway::test {

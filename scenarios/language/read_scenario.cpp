@@ -1,3 +1,5 @@
+#include "scenarios/language/read_scenario.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -6,7 +8,6 @@
 #include "models/machine/priced_cluster.h"
 #include "scenarios/files/files.h"
 #include "scenarios/language/aliases.h"
-#include "scenarios/language/load_run.h"
 #include "scenarios/language/check_scenario.h"
 #include "scenarios/language/load_cluster.h"
 #include "scenarios/language/load_constants.h"
@@ -251,7 +252,7 @@ namespace {
 enum class Text : bool { none, resolved };  // of the scenario: what write_resolved writes
 
 LoadResult loaded(std::optional<Value> document, Defects defects, const std::string& path,
-                  const std::vector<std::string>& overrides, Text text = Text::resolved) {
+                  const std::vector<std::string>& overrides, const DeriveSplit& derive_split, Text text) {
   LoadResult result;
   result.errors = std::move(defects);
   Scenario& scenario = result.scenario;
@@ -280,26 +281,29 @@ LoadResult loaded(std::optional<Value> document, Defects defects, const std::str
   load_growth(settings, scenario.growth);
   derive_and_check(settings, model.has_value(), cluster.has_value(), scenario);
   note_files(settings, folder, scenario);
-  if (result.errors.empty()) derive_split(settings, scenario);
+  if (result.errors.empty() && derive_split) derive_split(settings, scenario);
   if (result.errors.empty() && text == Text::resolved) write_resolved(settings, scenario);
   return result;
 }
 
 }  // namespace
 
-LoadResult load_scenario(const std::string& path, const std::vector<std::string>& overrides) {
+LoadResult read_scenario(const std::string& path, const std::vector<std::string>& overrides,
+                         const DeriveSplit& derive_split) {
   Defects defects;
   std::optional<Value> document = read_document(path, {path, 0}, "", defects);
-  return loaded(std::move(document), std::move(defects), path, overrides);
+  return loaded(std::move(document), std::move(defects), path, overrides, derive_split, Text::resolved);
 }
 
-LoadResult load_scenario_text(const std::string& text, const std::string& path) {
+LoadResult read_scenario_text(const std::string& text, const std::string& path, const DeriveSplit& derive_split) {
   Defects defects;
   std::optional<Value> document = parse_document(text, path, defects);
-  return loaded(std::move(document), std::move(defects), path, {});
+  return loaded(std::move(document), std::move(defects), path, {}, derive_split, Text::resolved);
 }
 
-LoadResult load_run(const Value& document) { return loaded(document, {}, "", {}, Text::none); }
+LoadResult read_run(const Value& document, const DeriveSplit& derive_split) {
+  return loaded(document, {}, "", {}, derive_split, Text::none);
+}
 
 std::string describe(const std::vector<ScenarioError>& errors) {
   std::string out;

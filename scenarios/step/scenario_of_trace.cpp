@@ -1,6 +1,8 @@
-#include "scenarios/language/scenario_of_trace.h"
+#include "scenarios/step/scenario_of_trace.h"
 
 #include <filesystem>
+
+#include "scenarios/step/load_scenario.h"
 
 namespace slipway::scenarios {
 

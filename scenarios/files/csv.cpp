@@ -1,4 +1,4 @@
-#include "scenarios/tables/csv.h"
+#include "scenarios/files/csv.h"
 
 #include <algorithm>
 #include <charconv>
@@ -12,7 +12,7 @@
 #include <stdexcept>
 
 #include "scenarios/files/files.h"
-#include "scenarios/language/usage_error.h"
+#include "scenarios/files/usage_error.h"
 
 namespace slipway::scenarios {
 
@@ -175,13 +175,6 @@ double Cells::number_or(std::string_view column, double otherwise) const {
 int Cells::whole(std::string_view column) const { return number(column) == 0 ? 0 : count(column); }
 
 int Cells::whole_or(std::string_view column, int otherwise) const { return empty(column) ? otherwise : whole(column); }
-
-RowStatus Cells::status(std::string_view ok, std::string_view out_of_memory) const {
-  const std::string& written = text("status");
-  if (written.empty())
-    throw wrong("status", written, (std::string(ok) + ", " + std::string(out_of_memory) + " or another word").c_str());
-  return written == ok ? RowStatus::ok : written == out_of_memory ? RowStatus::out_of_memory : RowStatus::other;
-}
 
 bool Cells::flag(std::string_view column) const {
   const std::string& written = text(column);

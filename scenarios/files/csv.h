@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/tables/published_row.h"
+#include "models/model/names.h"
 
 namespace slipway::scenarios {
 
@@ -73,8 +73,6 @@ class Cells {
   int whole(std::string_view column) const;                           // the same from 0
   int whole_or(std::string_view column, int otherwise) const;         // `otherwise` without a value
   bool flag(std::string_view column) const;                           // 0, 1, true, false, True, False
-  // The end of a run: one of these two words, or any other word, which no score uses. CellError when empty.
-  RowStatus status(std::string_view ok, std::string_view out_of_memory) const;
   // Looks the cell's word up. The error lists the allowed words.
   template <typename Value>
   Value choice(std::string_view column, const std::map<std::string, Value, std::less<>>& choices) const {
