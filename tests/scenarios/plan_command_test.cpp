@@ -178,10 +178,12 @@ TEST_F(PlanCommand, EveryKeyOfItsJsonIsDocumentedAndEveryDocumentedKeyIsThere) {
   const auto book = plan_of_file({llama, "--top", "1"}),
              trained = plan_of_file({llama, "--set", "cluster.trainer=nanotron", "--keep", "layout.tensor", "--keep",
                                      "layout.pipeline", "--top", "1"});
+  std::ofstream(path("own.csv")) << slipway_with({"show", llama, "--csv"}).out;
+  const auto listed = plan_of_file({llama, "--set", "schedule.csv=" + path("own.csv"), "--top", "1"});
   const auto nothing = nlohmann::json::parse(slipway_with({"plan", tiny, "--memory-share", "0.000001", "--json"}).out);
   std::set<std::string> emitted;
   for (const auto& [key, value] : json.items()) emitted.insert(key);
-  for (const auto* other : {&nothing, &book, &trained})
+  for (const auto* other : {&nothing, &book, &trained, &listed})
     for (const auto& [key, value] : other->items()) emitted.insert(key);
   EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(outermost(plan_answers().front())));
   EXPECT_THAT(slipway_with({"list", "json-keys"}).out, HasSubstr("slipway plan --json"));
