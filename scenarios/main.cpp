@@ -1,4 +1,4 @@
-// The program `slipway`: see scenarios/command_line/command.h.
+// The program `slipway`: see scenarios/commands/command_line/command.h.
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,9 +11,9 @@
 #include <malloc.h>
 #endif
 
-#include "scenarios/answers/terminal_timeline.h"
-#include "scenarios/command_line/command.h"
-#include "scenarios/command_line/terminal_text.h"
+#include "scenarios/commands/command_line/command.h"
+#include "scenarios/commands/command_line/terminal_text.h"
+#include "scenarios/predict/terminal_timeline.h"
 
 namespace {
 

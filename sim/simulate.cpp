@@ -104,7 +104,8 @@ Simulation simulate(const TaskGraph& graph, const PricedCluster& cluster, const 
   return std::move(simulate_each(graph, cluster, durations, options, {options.steps}).front());
 }
 
-Simulation simulate(const TaskGraph& graph, const PricedCluster& cluster, TaskForms forms, const SimulationOptions& options) {
+Simulation simulate(const TaskGraph& graph, const PricedCluster& cluster, TaskForms forms,
+                    const SimulationOptions& options) {
   Run run(graph, options.steps);
   {
     const Chains chains = chains_of(graph, cluster, forms, options.chains);

@@ -71,6 +71,7 @@ std::vector<Simulation> simulate_each(const TaskGraph& graph, const PricedCluste
 
 // The same for tasks whose forms (sim/fidelity.h) are known; options.collectives is not read.
 struct TaskForms;
-Simulation simulate(const TaskGraph& graph, const PricedCluster& cluster, TaskForms forms, const SimulationOptions& options);
+Simulation simulate(const TaskGraph& graph, const PricedCluster& cluster, TaskForms forms,
+                    const SimulationOptions& options);
 
 }  // namespace slipway::sim

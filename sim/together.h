@@ -18,9 +18,9 @@
 namespace slipway::sim {
 
 struct Job {
-  const TaskGraph& graph;      // of all ranks, one step (no window), with an order
-  const PricedCluster& cluster;      // the common hardware; gpu_of_rank has the places of this job's ranks
-  const Durations& durations;  // of its tasks
+  const TaskGraph& graph;        // of all ranks, one step (no window), with an order
+  const PricedCluster& cluster;  // the common hardware; gpu_of_rank has the places of this job's ranks
+  const Durations& durations;    // of its tasks
   int steps = 3;
 };
 

@@ -29,7 +29,7 @@ execute_process(COMMAND ninja -C ${BUILD} -t commands slipway-rank OUTPUT_VARIAB
 if(failed OR NOT commands MATCHES "libslipway_exec")
   message(FATAL_ERROR "slipway-rank is no target with SLIPWAY_RANK_ONLY:\n${commands}")
 endif()
-foreach(library simgrid boost yaml-cpp fmt eigen nlohmann gloo slipway_graph slipway_sim slipway_fit slipway_scenarios)
+foreach(library simgrid boost yaml-cpp fmt eigen nlohmann gloo slipway_graph slipway_sim slipway_fit slipway_library slipway_scenarios)
   if(commands MATCHES "lib${library}[^/\n ]*\\.(so|a)|-l${library}|-isystem [^ ]*/${library}[^ ]*")
     message(FATAL_ERROR "slipway-rank is built with ${library}, which a GPU node need not have: ${CMAKE_MATCH_0}")
   endif()

@@ -1,5 +1,5 @@
 // The launchers' environment variables, in one table for the rank program (exec/process/environment.cpp) and
-// `slipway execute` (scenarios/execute/rank_program.cpp).
+// `slipway execute` (scenarios/commands/execute/rank_program.cpp).
 //
 //   torchrun   RANK, WORLD_SIZE, LOCAL_RANK
 //   srun       SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID, inside a job step (SLURM_STEP_ID): a batch script has the

@@ -1,5 +1,5 @@
 // The names of the files in the folder of a run. The ranks (exec) write them; `slipway execute` reads them and adds
-// others (scenarios/execute/run_folder.h). Plain C++, no LibTorch. Guarded by tests/repository/repository_test.cpp.
+// others (scenarios/commands/execute/run_folder.h). Plain C++, no LibTorch. Guarded by tests/repository/repository_test.cpp.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ inline std::string measured_path(const std::string& prefix, int rank) { return p
 
 // Reads the lines "step samples loss learning-rate ..." that rank 0 writes, to find how far a run has come. A last line
 // without its end may look whole ("12" of "123"), so it is left out, like a line that does not begin with a step.
-// (Where losses are shown, scenarios/execute/run_folder.h reads them whole and reports such a line as an error.)
+// (Where losses are shown, scenarios/commands/execute/run_folder.h reads them whole and reports such a line as an error.)
 // Plain C++, no LibTorch. Guarded by tests/scenarios/run_folder_test.cpp.
 
 // A number as ranks write them, also "nan" and denormal ones, which streams and std::stod refuse. Throws

@@ -7,7 +7,7 @@
 // Kinds: gemm, attention, elementwise, launch, optimizer, task_overhead, transfer, all-reduce, all-gather,
 // reduce-scatter, all-to-all, host-to-device, device-to-host (fields: exec/rank/measure.h). Every rank of the machine measures at
 // the same time and writes its own file. Equal measurements of several ranks count once, with the median. Traces of
-// PyTorch's profiler give the same kinds (scenarios/kineto/kineto_measurements.h); messages between nodes then have
+// PyTorch's profiler give the same kinds (scenarios/commands/kineto/kineto_measurements.h); messages between nodes then have
 // link=network. Those of ranks on processors also have per_node, the ranks of a node, which share its port.
 // Guarded by tests/models/measurement_test.cpp.
 #pragma once

@@ -47,7 +47,8 @@ class ConstantsReader {
       pooled.runs = runs->text;
       if (!pooled.runs.starts_with("scenario,"))
         refuse(runs->origin, "runs", "its runs are in the columns of an earlier version",
-               "write it again with `slipway calibrate --runs`, of a table that scenarios/studies/old-runs/convert.py made");
+               "write it again with `slipway calibrate --runs`, of a table that scenarios/studies/old-runs/convert.py "
+               "made");
     }
     read_fitted_runs(root, pooled);
     for (const Value& item : coordinates->items) read_coordinate(item, pooled);
@@ -109,7 +110,8 @@ class ConstantsReader {
       const std::optional<FittedOf> of = value_in(models::fitted_of_names, text("of"));
       const Value *ranges = item.find("ranges"), *choices = item.find("choices");
       if (!of || runs.trainer.empty() || runs.machine.empty() || ranges == nullptr || choices == nullptr)
-        return refuse(item.origin, "fitted_runs", "has no trainer, machine, ranges or choices, or is of no known results",
+        return refuse(item.origin, "fitted_runs",
+                      "has no trainer, machine, ranges or choices, or is of no known results",
                       "write it again with `slipway calibrate --runs`");
       runs.of = *of;
       for (const Entry& entry : ranges->entries) read_range(entry, runs);
@@ -164,8 +166,7 @@ std::string fitted_runs_to_yaml(const std::vector<FittedRuns>& seen) {
     for (const auto& [name, range] : runs.ranges)
       ranges += fmt::format("{}{}: [{}, {}]", ranges.empty() ? "" : ", ", name, range.least, range.most);
     for (const auto& [name, words] : runs.choices)
-      choices +=
-          fmt::format("{}{}: [\"{}\"]", choices.empty() ? "" : ", ", name, fmt::join(words, "\", \""));
+      choices += fmt::format("{}{}: [\"{}\"]", choices.empty() ? "" : ", ", name, fmt::join(words, "\", \""));
     text += "     ranges: {" + ranges + "},\n     choices: {" + choices + "}}\n";
   }
   return text;

@@ -45,7 +45,7 @@ void refuse_without_decay(Settings& settings, const char* key, const std::string
                   std::string("remove it, or set ") + style + " to linear or cosine");
 }
 
-// Where the decay ends with the training, `execute` knows when that is (scenarios/execute/bundle.h).
+// Where the decay ends with the training, `execute` knows when that is (scenarios/commands/execute/bundle.h).
 void check_warmup(Settings& settings, const LearningRateSchedule& schedule) {
   if (!settings.given(end) || !settings.good({warmup})) return;
   if (schedule.warmup_samples <= schedule.decay_samples) return;
@@ -331,8 +331,8 @@ void derive_step(Scenario& scenario) {
 }
 
 ContextExchange usual_exchange(const Scenario& scenario) {
-  const bool goes_around =
-      is_priced_by_trainer(scenario.cluster) && scenario.trainer.ring_attention && !writes_scores(scenario.step.kernels);
+  const bool goes_around = is_priced_by_trainer(scenario.cluster) && scenario.trainer.ring_attention &&
+                           !writes_scores(scenario.step.kernels);
   return goes_around ? ContextExchange::ring : ContextExchange::all_gather;
 }
 
@@ -344,7 +344,8 @@ SplitKind usual_split(const Scenario& scenario) {
 Dtype reduced_in(const Scenario& scenario, Dtype kept) {
   const Dtype dtype = scenario.step.dtype;
   if (dtype == Dtype::float64) return dtype;
-  const ReductionDtype by = is_priced_by_trainer(scenario.cluster) ? scenario.trainer.reduces_in : ReductionDtype::float32;
+  const ReductionDtype by =
+      is_priced_by_trainer(scenario.cluster) ? scenario.trainer.reduces_in : ReductionDtype::float32;
   return by == ReductionDtype::run ? kept : by == ReductionDtype::training ? dtype : Dtype::float32;
 }
 

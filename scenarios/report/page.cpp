@@ -5,9 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "scenarios/command_line/outputs.h"
+#include "scenarios/commands/command_line/outputs.h"
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/files/files.h"
+#include "scenarios/report/embedded_page.h"
 #include "scenarios/report/markup.h"
 #include "scenarios/report/packed.h"
 #include "scenarios/report/report.h"

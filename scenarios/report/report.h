@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "scenarios/command_line/options.h"
+#include "scenarios/commands/command_line/options.h"
 #include "scenarios/report/timeline_view.h"
 #include "schedules/time/replay.h"
 
@@ -37,7 +37,7 @@ struct Bar {
   std::vector<Share> shares;
 };
 
-// Rows of cells, the headings first, as aligned_table takes them (scenarios/answers/readable.h).
+// Rows of cells, the headings first, as aligned_table takes them (scenarios/predict/readable.h).
 struct ReportTable {
   std::string title, note;
   std::vector<std::vector<std::string>> rows;

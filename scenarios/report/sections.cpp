@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "scenarios/answers/readable.h"
+#include "scenarios/predict/readable.h"
 #include "scenarios/report/report.h"
 
 namespace slipway::scenarios {

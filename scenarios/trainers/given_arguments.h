@@ -1,4 +1,4 @@
-// The arguments of a trainer as somebody gave them, whatever they were written in (scenarios/import/arguments.h), and the
+// The arguments of a trainer as somebody gave them, whatever they were written in (scenarios/trainers/arguments.h), and the
 // variables of a shell inside them: "$TP", "${TP}", "${TP:-4}". A variable that nothing sets stays as it is written.
 // Guarded by tests/scenarios/import_arguments_test.cpp.
 #pragma once

@@ -18,7 +18,7 @@
 // Slow GPUs and ports count as sound ones: a split is made without them (models/machine/degradation.h).
 //
 // Memory: most_layers is the number of layers that a rank can hold. The caller sets it: the lower bound of an estimate
-// (StepEstimator::balanced_splits), or the verdict of `slipway memory` (scenarios/plan/refine.cpp).
+// (StepEstimator::balanced_splits), or the verdict of `slipway memory` (scenarios/search/refine.cpp).
 // Guarded by tests/schedules/balanced_split_test.cpp: against every split there is.
 #pragma once
 

@@ -20,7 +20,7 @@
 
 namespace slipway::schedules {
 
-// Set once in a process that is one of as many as there are cores, each with work of its own (scenarios/plan/workers.h).
+// Set once in a process that is one of as many as there are cores, each with work of its own (scenarios/search/workers.h).
 // Such a process was forked, perhaps beside threads, and is not to start any.
 inline bool has_one_thread = false;
 

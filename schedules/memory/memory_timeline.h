@@ -16,8 +16,8 @@
 
 #include "models/memory/memory_parts.h"
 #include "schedules/graph/task_graph.h"
-#include "schedules/time/replay.h"
 #include "schedules/time/periodic.h"
+#include "schedules/time/replay.h"
 
 namespace slipway::schedules {
 

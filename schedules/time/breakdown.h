@@ -18,7 +18,8 @@
 namespace slipway::schedules {
 
 // Of the critical path of a step of `step_s` (graph.window: of one of the window's). What the terms do not have is that of slow GPUs.
-TimeParts path_parts(const TaskGraph& graph, const PricedCluster& cluster, const std::vector<PathTerm>& terms, double step_s);
+TimeParts path_parts(const TaskGraph& graph, const PricedCluster& cluster, const std::vector<PathTerm>& terms,
+                     double step_s);
 
 // Of a step (graph.window: of one of the window's) on a mean rank of the timeline. `durations`: those of the timeline.
 TimeParts rank_parts(const TaskGraph& graph, const PricedCluster& cluster, const Durations& durations,

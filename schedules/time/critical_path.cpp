@@ -242,7 +242,8 @@ std::vector<PathTerm> critical_path(const TaskGraph& graph, const PricedCluster&
   return Walk(graph, cluster, durations, timeline, periodic).run();
 }
 
-std::vector<double> term_seconds(const TaskGraph& graph, const PricedCluster& cluster, const std::vector<PathTerm>& terms) {
+std::vector<double> term_seconds(const TaskGraph& graph, const PricedCluster& cluster,
+                                 const std::vector<PathTerm>& terms) {
   std::map<std::int32_t, LinkPath> paths;
   const auto message = [&](const PathTerm& term) {
     const Communicator& communicator = graph.communicators[term.communicator];

@@ -42,6 +42,7 @@ std::vector<PathTerm> critical_path(const TaskGraph& graph, const PricedCluster&
                                     const Timeline& timeline, const PeriodicTimeline* periodic = nullptr);
 
 // Seconds of each term, once, on a cluster with other constants.
-std::vector<double> term_seconds(const TaskGraph& graph, const PricedCluster& cluster, const std::vector<PathTerm>& terms);
+std::vector<double> term_seconds(const TaskGraph& graph, const PricedCluster& cluster,
+                                 const std::vector<PathTerm>& terms);
 
 }  // namespace slipway::schedules

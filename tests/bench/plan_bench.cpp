@@ -7,10 +7,10 @@
 // representatives.h). `Search` is the whole search on all cores (the goal is ten seconds on two).
 #include <benchmark/benchmark.h>
 
-#include "scenarios/plan/screen.h"
-#include "scenarios/plan/search.h"
-#include "scenarios/step/load_scenario.h"
-#include "scenarios/step/prepared_step.h"
+#include "scenarios/predict/load_scenario.h"
+#include "scenarios/predict/prepared_step.h"
+#include "scenarios/search/screen.h"
+#include "scenarios/search/search.h"
 #include "sim/simulate.h"
 
 namespace slipway::test {

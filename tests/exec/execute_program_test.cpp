@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "models/trace/trace.h"
-#include "scenarios/files/chrome_trace.h"
+#include "scenarios/predict/chrome_trace.h"
 #include "tests/support/rank_processes.h"
 #include "tests/support/tiny_runs.h"
 

@@ -7,7 +7,7 @@
 
 #include "exec/operators/operators.h"
 #include "exec/rank/buckets.h"
-#include "scenarios/weights/weight_folder.h"
+#include "scenarios/commands/weights/weight_folder.h"
 #include "tests/support/hugging_face_weights.h"
 #include "tests/support/tiny_runs.h"
 

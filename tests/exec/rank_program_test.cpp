@@ -1,4 +1,4 @@
-#include "scenarios/execute/rank_program.h"
+#include "scenarios/commands/execute/rank_program.h"
 
 #include <gmock/gmock.h>
 

@@ -7,7 +7,7 @@
 #include <functional>
 #include <thread>
 
-#include "scenarios/execute/launch.h"
+#include "scenarios/commands/execute/launch.h"
 
 namespace slipway::test {
 namespace {

@@ -1,6 +1,6 @@
 // Arguments of trainers. The first line is the ending of the file: yaml, toml, sh or json.
-#include "scenarios/import/import.h"
-#include "scenarios/step/load_scenario.h"
+#include "scenarios/predict/load_scenario.h"
+#include "scenarios/trainers/import.h"
 #include "tests/fuzz/scratch.h"
 #include "tests/fuzz/seed_files.h"
 #include "tests/fuzz/target.h"

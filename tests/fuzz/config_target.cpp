@@ -1,7 +1,7 @@
 // A Hugging Face config.json, up to the model that a scenario makes of it.
 #include "models/model/parameters.h"
 #include "scenarios/language/scenario.h"
-#include "scenarios/step/load_scenario.h"
+#include "scenarios/predict/load_scenario.h"
 #include "tests/fuzz/scratch.h"
 #include "tests/fuzz/seed_files.h"
 #include "tests/fuzz/target.h"

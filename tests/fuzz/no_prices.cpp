@@ -1,9 +1,17 @@
-// The readers without prices: what a scenario's loader asks of scenarios/plan is left out here.
-#include "scenarios/language/check_scenario.h"
+// The readers without prices: a split that is to be balanced by time stays as it was written (scenarios/predict/load_scenario.h).
+#include "scenarios/language/read_scenario.h"
+#include "scenarios/predict/load_scenario.h"
 
 namespace slipway::scenarios {
 
-// A balanced split is searched with prices, from what the loader has read and checked before.
-void derive_split(Settings& /*settings*/, Scenario& /*scenario*/) {}
+LoadResult load_scenario(const std::string& path, const std::vector<std::string>& overrides) {
+  return read_scenario(path, overrides);
+}
+
+LoadResult load_scenario_text(const std::string& text, const std::string& path) {
+  return read_scenario_text(text, path);
+}
+
+LoadResult load_run(const Value& document) { return read_run(document); }
 
 }  // namespace slipway::scenarios

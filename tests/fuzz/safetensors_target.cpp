@@ -1,5 +1,5 @@
 // The header of a file of tensors.
-#include "scenarios/weights/safetensors.h"
+#include "scenarios/commands/weights/safetensors.h"
 #include "tests/fuzz/scratch.h"
 #include "tests/fuzz/target.h"
 

@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "scenarios/language/scenario.h"
-#include "scenarios/step/load_scenario.h"
+#include "scenarios/predict/load_scenario.h"
 #include "schedules/bundle/bundle.h"
 #include "schedules/lower/lowering.h"
 #include "schedules/time/durations.h"

@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "scenarios/language/scenario.h"
-#include "scenarios/step/load_scenario.h"
+#include "scenarios/predict/load_scenario.h"
 #include "schedules/catalogue/schedule_csv.h"
 #include "tests/fuzz/scratch.h"
 #include "tests/fuzz/seed_files.h"

@@ -1,7 +1,7 @@
 // A table of published runs: each row that is read can be named and written again.
 #include <sstream>
 
-#include "scenarios/tables/table.h"
+#include "scenarios/laboratory/tables/table.h"
 #include "tests/fuzz/seed_files.h"
 #include "tests/fuzz/target.h"
 

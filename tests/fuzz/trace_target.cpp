@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <sstream>
 
-#include "scenarios/files/chrome_trace.h"
-#include "scenarios/kineto/step_phases.h"
+#include "scenarios/commands/kineto/step_phases.h"
+#include "scenarios/predict/chrome_trace.h"
 #include "tests/fuzz/target.h"
 
 namespace slipway::test {

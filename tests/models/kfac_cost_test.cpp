@@ -3,7 +3,7 @@
 
 #include "models/model/parameters.h"
 #include "models/training/kfac.h"
-#include "scenarios/simulate/prediction.h"
+#include "scenarios/predict/prediction.h"
 #include "tests/support/pipefisher_files.h"
 
 namespace slipway::test {

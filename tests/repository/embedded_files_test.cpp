@@ -1,5 +1,7 @@
 // The data files inside the program equal those of the source tree, byte for byte.
 #include "scenarios/files/embedded_files.h"
+#include "scenarios/laboratory/tables/embedded_tables.h"
+#include "scenarios/report/embedded_page.h"
 
 #include <gtest/gtest.h>
 

@@ -80,9 +80,9 @@ const std::map<std::string, Library> libraries = {
     {"gloo", {std::regex("gloo/.*"), {"exec/transport/cpu/transport_gloo.cpp"}}},
     {"yaml-cpp", {std::regex("yaml-cpp/.*"), {"scenarios"}}},
     {"nlohmann-json", {std::regex("nlohmann/.*"), {"scenarios"}}},
-    {"toml++", {std::regex("toml\\+\\+/.*"), {"scenarios/import/toml_arguments.cpp"}}},
-    {"zlib", {std::regex("zlib\\.h"), {"scenarios/kineto/gzip_file.cpp"}}},
-    {"protobuf", {std::regex("google/protobuf/.*|et_def\\.pb\\.h"), {"scenarios/export/execution_trace.cpp"}}},
+    {"toml++", {std::regex("toml\\+\\+/.*"), {"scenarios/trainers/toml_arguments.cpp"}}},
+    {"zlib", {std::regex("zlib\\.h"), {"scenarios/commands/kineto/gzip_file.cpp"}}},
+    {"protobuf", {std::regex("google/protobuf/.*|et_def\\.pb\\.h"), {"scenarios/commands/export/execution_trace.cpp"}}},
     {"fmt", {std::regex("fmt/.*"), {"scenarios", "sim"}}},
 };
 

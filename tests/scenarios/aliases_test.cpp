@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "scenarios/language/scenario.h"
-#include "scenarios/step/load_scenario.h"
+#include "scenarios/predict/load_scenario.h"
 
 namespace slipway::test {
 namespace {

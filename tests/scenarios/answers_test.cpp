@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
-#include "scenarios/answers/description.h"
-#include "scenarios/answers/readable.h"
-#include "scenarios/answers/terminal_timeline.h"
+#include "scenarios/predict/description.h"
+#include "scenarios/predict/readable.h"
+#include "scenarios/predict/terminal_timeline.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {

@@ -1,5 +1,5 @@
 // The basis of a prediction's times: printed with the answer, and equal to the published tables.
-#include "scenarios/basis/basis.h"
+#include "scenarios/predict/basis.h"
 
 #include <gmock/gmock.h>
 
@@ -10,10 +10,10 @@
 #include <regex>
 #include <set>
 
-#include "scenarios/language/load_constants.h"
 #include "scenarios/files/csv.h"
-#include "scenarios/step/load_scenario.h"
-#include "scenarios/tables/table.h"
+#include "scenarios/laboratory/tables/table.h"
+#include "scenarios/language/load_constants.h"
+#include "scenarios/predict/load_scenario.h"
 #include "tests/support/command_test.h"
 #include "tests/support/scenario_file.h"
 

@@ -3,10 +3,10 @@
 
 #include <cmath>
 
-#include "scenarios/answers/description.h"
-#include "scenarios/answers/readable.h"
-#include "scenarios/compare/batch_report.h"
-#include "scenarios/execute/confirmation.h"
+#include "scenarios/commands/compare/batch_report.h"
+#include "scenarios/commands/execute/confirmation.h"
+#include "scenarios/predict/description.h"
+#include "scenarios/predict/readable.h"
 
 namespace slipway::test {
 

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "scenarios/simulate/prediction.h"
-#include "scenarios/step/load_scenario.h"
+#include "scenarios/predict/load_scenario.h"
+#include "scenarios/predict/prediction.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {

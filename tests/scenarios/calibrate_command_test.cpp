@@ -11,12 +11,12 @@
 #include <sstream>
 
 #include "models/machine/cost.h"
-#include "scenarios/calibrate/measure_machine.h"
-#include "scenarios/command_line/command.h"
-#include "scenarios/files/chrome_trace.h"
+#include "scenarios/commands/command_line/command.h"
+#include "scenarios/laboratory/calibrate/measure_machine.h"
 #include "scenarios/language/profiles.h"
 #include "scenarios/language/scenario.h"
-#include "scenarios/step/load_scenario.h"
+#include "scenarios/predict/chrome_trace.h"
+#include "scenarios/predict/load_scenario.h"
 #include "schedules/draw/timeline_trace.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/global_order.h"

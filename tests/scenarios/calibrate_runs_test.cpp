@@ -1,6 +1,6 @@
 // `slipway calibrate --runs` as a user calls it: what it writes prices scenarios in the direction of the runs, and nine of
 // ten further runs lie within the interval.
-#include "scenarios/calibrate/calibrate_runs.h"
+#include "scenarios/laboratory/calibrate/calibrate_runs.h"
 
 #include <gmock/gmock.h>
 
@@ -11,9 +11,9 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "scenarios/laboratory/tables/pooled_runs.h"
+#include "scenarios/laboratory/tables/table.h"
 #include "scenarios/language/load_constants.h"
-#include "scenarios/tables/table.h"
-#include "scenarios/tables/pooled_runs.h"
 #include "tests/support/command_test.h"
 #include "tests/support/table_text.h"
 
@@ -58,9 +58,7 @@ std::string text(double value) {
   return written.str();
 }
 
-std::vector<PublishedRow> rows_in(const std::string& table) {
-  return test::table_of(table).rows;
-}
+std::vector<PublishedRow> rows_in(const std::string& table) { return test::table_of(table).rows; }
 
 std::string table_with(const std::vector<std::string>& lines) {
   std::string table = header + '\n';

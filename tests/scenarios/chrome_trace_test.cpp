@@ -1,4 +1,4 @@
-#include "scenarios/files/chrome_trace.h"
+#include "scenarios/predict/chrome_trace.h"
 
 #include <gmock/gmock.h>
 

@@ -13,12 +13,12 @@
 #include <sstream>
 #include <thread>
 
-#include "scenarios/command_line/options.h"
-#include "scenarios/command_line/progress.h"
-#include "scenarios/command_line/step_progress.h"
+#include "scenarios/commands/command_line/options.h"
+#include "scenarios/commands/command_line/progress.h"
+#include "scenarios/commands/command_line/step_progress.h"
 #include "scenarios/files/usage_error.h"
 #include "scenarios/language/nearest.h"
-#include "scenarios/step/load_scenario.h"
+#include "scenarios/predict/load_scenario.h"
 #include "tests/support/command_test.h"
 #include "tests/support/process_limits.h"
 

@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "scenarios/answers/description.h"
-#include "scenarios/compare/comparison.h"
-#include "scenarios/files/chrome_trace.h"
+#include "scenarios/commands/compare/comparison.h"
+#include "scenarios/predict/chrome_trace.h"
+#include "scenarios/predict/description.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {

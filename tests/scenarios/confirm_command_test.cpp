@@ -5,7 +5,7 @@
 #include <set>
 #include <sstream>
 
-#include "scenarios/command_line/command.h"
+#include "scenarios/commands/command_line/command.h"
 #include "tests/support/rank_script.h"
 
 namespace slipway::test {

@@ -12,12 +12,12 @@
 #include <optional>
 #include <sstream>
 
-#include "scenarios/execute/bundle.h"
+#include "scenarios/commands/execute/bundle.h"
 #include "scenarios/files/usage_error.h"
-#include "scenarios/simulate/prediction.h"
-#include "scenarios/step/bubble_work.h"
-#include "scenarios/step/priced_step.h"
-#include "scenarios/step/simulated_step.h"
+#include "scenarios/predict/bubble_work.h"
+#include "scenarios/predict/prediction.h"
+#include "scenarios/predict/priced_step.h"
+#include "scenarios/predict/simulated_step.h"
 #include "schedules/bound/estimate.h"
 #include "schedules/bundle/bundle.h"
 #include "schedules/memory/memory_timeline.h"

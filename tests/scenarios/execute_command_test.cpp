@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "scenarios/command_line/command.h"
-#include "scenarios/execute/run_folder.h"
-#include "scenarios/files/chrome_trace.h"
+#include "scenarios/commands/command_line/command.h"
+#include "scenarios/commands/execute/run_folder.h"
+#include "scenarios/predict/chrome_trace.h"
 #include "tests/support/rank_script.h"
 
 namespace slipway::test {

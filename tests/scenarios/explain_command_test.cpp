@@ -6,8 +6,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/answers/readable.h"
-#include "scenarios/explain/explanation.h"
+#include "scenarios/predict/readable.h"
+#include "scenarios/search/explanation.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {

@@ -1,5 +1,5 @@
 // Levers: what each changes, what it refuses, and the three best of them against simulations of all.
-#include "scenarios/explain/levers.h"
+#include "scenarios/search/levers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <map>
 
-#include "scenarios/explain/lever_trials.h"
-#include "scenarios/simulate/prediction.h"
-#include "scenarios/step/load_scenario.h"
+#include "scenarios/predict/load_scenario.h"
+#include "scenarios/predict/prediction.h"
+#include "scenarios/search/lever_trials.h"
 #include "schedules/rules/rules.h"
 
 namespace slipway::test {

@@ -1,13 +1,13 @@
 // Moved rates against replays of scenarios whose machines really have those numbers.
-#include "scenarios/explain/rates.h"
+#include "scenarios/search/rates.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "scenarios/explain/moved_step.h"
-#include "scenarios/step/load_scenario.h"
-#include "scenarios/step/simulated_step.h"
+#include "scenarios/predict/load_scenario.h"
+#include "scenarios/predict/simulated_step.h"
+#include "scenarios/search/moved_step.h"
 #include "schedules/time/work_price.h"
 #include "tests/support/example.h"
 

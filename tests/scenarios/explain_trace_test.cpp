@@ -1,6 +1,6 @@
 // The cause of a trace: simulations of machines in which one constant or one link differs from the profile, with noise on
 // every task, and the cause that is found.
-#include "scenarios/explain/trace_causes.h"
+#include "scenarios/search/trace_causes.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "models/machine/degradation.h"
-#include "scenarios/step/simulated_step.h"
+#include "scenarios/predict/simulated_step.h"
 #include "schedules/draw/timeline_trace.h"
 #include "tests/support/example.h"
 

@@ -165,9 +165,9 @@ TEST_F(ExportCommand, ProtocReadsEveryNodeByTheSchema) {
   std::ofstream(path("nodes.bin"), std::ios::binary) << message;
   std::ofstream(path("nodes.proto")) << "syntax = \"proto3\"; import \"et_def.proto\";\n"
                                         "message Nodes { repeated ChakraProtoMsg.Node node = 1; }\n";
-  const Printed decoded =
-      printed_by("protoc --proto_path=" SLIPWAY_SOURCE_DIR "/scenarios/export/chakra --proto_path=" + path("") +
-                 " --decode=Nodes nodes.proto < " + path("nodes.bin") + " 2>&1");
+  const Printed decoded = printed_by(
+      "protoc --proto_path=" SLIPWAY_SOURCE_DIR "/scenarios/commands/export/chakra --proto_path=" + path("") +
+      " --decode=Nodes nodes.proto < " + path("nodes.bin") + " 2>&1");
   ASSERT_EQ(decoded.status, 0) << decoded.text;
   std::map<std::string, std::size_t> lines;
   std::istringstream printed(decoded.text);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/command_line/command.h"
+#include "scenarios/commands/command_line/command.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {

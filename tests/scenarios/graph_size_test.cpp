@@ -1,11 +1,11 @@
 // Estimates of how large a task graph will be, beside the graphs that the lowering makes.
-#include "scenarios/step/graph_size.h"
+#include "scenarios/predict/graph_size.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenarios/step/load_scenario.h"
-#include "scenarios/step/prepared_step.h"
+#include "scenarios/predict/load_scenario.h"
+#include "scenarios/predict/prepared_step.h"
 #include "schedules/lower/lowering.h"
 #include "tests/support/command_test.h"
 #include "tests/support/printed.h"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/training/growth.h"
-#include "scenarios/command_line/command.h"
+#include "scenarios/commands/command_line/command.h"
 #include "tests/support/growth_asked.h"
 
 namespace slipway::test {

@@ -1,5 +1,5 @@
 // The batches that a schedule can run, and their step times.
-#include "scenarios/growth/ladder.h"
+#include "scenarios/commands/growth/ladder.h"
 
 #include <gmock/gmock.h>
 

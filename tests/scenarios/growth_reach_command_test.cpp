@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "scenarios/growth/comparison.h"
-#include "scenarios/step/load_scenario.h"
-#include "scenarios/step/prepared_step.h"
+#include "scenarios/commands/growth/comparison.h"
+#include "scenarios/predict/load_scenario.h"
+#include "scenarios/predict/prepared_step.h"
 #include "tests/support/growth_asked.h"
 
 namespace slipway::test {

@@ -3,9 +3,9 @@
 
 #include <numeric>
 
-#include "scenarios/import/arguments.h"
-#include "scenarios/language/layer_lists.h"
 #include "scenarios/files/usage_error.h"
+#include "scenarios/language/layer_lists.h"
+#include "scenarios/trainers/arguments.h"
 
 namespace slipway::test {
 namespace {

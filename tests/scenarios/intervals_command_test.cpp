@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/answers/readable.h"
+#include "scenarios/predict/readable.h"
 #include "tests/support/command_test.h"
 #include "tests/support/growth_asked.h"
 

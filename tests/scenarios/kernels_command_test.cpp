@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "scenarios/command_line/command.h"
-#include "scenarios/kernels/kernel_rows.h"
+#include "scenarios/commands/command_line/command.h"
+#include "scenarios/laboratory/kernels/kernel_rows.h"
 #include "scenarios/language/scenario.h"
-#include "scenarios/step/load_scenario.h"
+#include "scenarios/predict/load_scenario.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {

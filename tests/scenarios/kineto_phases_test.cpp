@@ -1,6 +1,6 @@
 // `slipway compare` with a trace of PyTorch's profiler. A profiler's trace that is made of a prediction's own tasks has the
 // prediction's phases; a timeline that a person can add up has the sums that a person finds.
-#include "scenarios/kineto/step_phases.h"
+#include "scenarios/commands/kineto/step_phases.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "scenarios/command_line/options.h"
+#include "scenarios/commands/command_line/options.h"
 #include "tests/support/command_test.h"
 #include "tests/support/kineto_file.h"
 

@@ -1,6 +1,6 @@
 // Traces of PyTorch's profiler: what is read of them, and what `slipway calibrate --kineto` fits to them. The traces are
 // made of known constants, which must come back.
-#include "scenarios/kineto/kineto_trace.h"
+#include "scenarios/commands/kineto/kineto_trace.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -10,8 +10,8 @@
 #include <sstream>
 
 #include "models/fit/measurement.h"
-#include "scenarios/kineto/kernel_uses.h"
-#include "scenarios/kineto/kineto_measurements.h"
+#include "scenarios/commands/kineto/kernel_uses.h"
+#include "scenarios/commands/kineto/kineto_measurements.h"
 #include "scenarios/language/profiles.h"
 #include "tests/support/command_test.h"
 #include "tests/support/kineto_file.h"

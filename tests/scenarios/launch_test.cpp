@@ -9,7 +9,7 @@
 #include <fstream>
 #include <thread>
 
-#include "scenarios/execute/launch.h"
+#include "scenarios/commands/execute/launch.h"
 
 namespace slipway::test {
 

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "scenarios/files/embedded_files.h"
-#include "scenarios/step/load_scenario.h"
+#include "scenarios/predict/load_scenario.h"
 #include "schedules/lower/lowering.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/host_issue.h"

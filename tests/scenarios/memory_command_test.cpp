@@ -4,9 +4,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "scenarios/command_line/command.h"
-#include "scenarios/memory/changes.h"
-#include "scenarios/step/load_scenario.h"
+#include "scenarios/commands/command_line/command.h"
+#include "scenarios/predict/load_scenario.h"
+#include "scenarios/search/memory_changes.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {

@@ -1,5 +1,5 @@
 // Memory verdicts of the published tables, by constants fitted without the rows. Runs of other trainers stay in the fit.
-#include "scenarios/tables/memory_refit.h"
+#include "scenarios/laboratory/tables/memory_refit.h"
 
 #include <gtest/gtest.h>
 
@@ -7,11 +7,11 @@
 #include <fstream>
 #include <set>
 
+#include "scenarios/laboratory/tables/price.h"
+#include "scenarios/laboratory/tables/table.h"
+#include "scenarios/laboratory/validate/memory_text.h"
+#include "scenarios/laboratory/validate/scores.h"
 #include "scenarios/language/load_memory.h"
-#include "scenarios/tables/table.h"
-#include "scenarios/tables/price.h"
-#include "scenarios/validate/memory_text.h"
-#include "scenarios/validate/scores.h"
 
 namespace slipway::test {
 namespace {

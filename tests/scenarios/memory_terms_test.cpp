@@ -1,7 +1,7 @@
 // The count before a graph, the timeline of a graph's buffers and the closed form of Fujii et al. 2024 agree.
 #include <gtest/gtest.h>
 
-#include "scenarios/memory/report.h"
+#include "scenarios/commands/memory/report.h"
 #include "schedules/time/replay.h"
 #include "tests/support/scenario_file.h"
 

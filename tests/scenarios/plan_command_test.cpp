@@ -10,10 +10,10 @@
 #include <set>
 #include <thread>
 
-#include "scenarios/command_line/command.h"
+#include "scenarios/commands/command_line/command.h"
 #include "scenarios/language/scenario.h"
-#include "scenarios/plan/answer.h"
-#include "scenarios/step/load_scenario.h"
+#include "scenarios/predict/load_scenario.h"
+#include "scenarios/search/answer.h"
 #include "tests/support/command_test.h"
 #include "tests/support/process_limits.h"
 #include "tests/support/scenario_file.h"

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "scenarios/command_line/command.h"
+#include "scenarios/commands/command_line/command.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {

@@ -1,5 +1,5 @@
 // slipway validate --pooled, run in this process on a few rows of two studies.
-#include "scenarios/validate/pooled.h"
+#include "scenarios/laboratory/validate/pooled.h"
 
 #include <gmock/gmock.h>
 
@@ -9,11 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "scenarios/command_line/command.h"
+#include "scenarios/commands/command_line/command.h"
+#include "scenarios/laboratory/tables/pooled_runs.h"
+#include "scenarios/laboratory/validate/residual_scores.h"
 #include "scenarios/language/load_constants.h"
 #include "scenarios/language/load_kernels.h"
-#include "scenarios/tables/pooled_runs.h"
-#include "scenarios/validate/residual_scores.h"
 #include "schedules/time/replay.h"
 #include "tests/support/command_test.h"
 

@@ -1,6 +1,6 @@
 // Published runs as their trainers make them: the critical path of each sums to its replay, and its slopes are those of
 // replays under moved constants.
-#include "scenarios/tables/priced_run.h"
+#include "scenarios/laboratory/tables/priced_run.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <map>
 #include <string_view>
 
+#include "scenarios/laboratory/tables/table.h"
 #include "scenarios/language/load_trainer.h"
-#include "scenarios/tables/table.h"
 #include "schedules/time/replay.h"
 
 namespace slipway::test {
@@ -31,7 +31,8 @@ std::vector<PublishedRow> some_runs() {
     int count = 0;
     constexpr int every = 23, most = 6;
     for (std::size_t i = 0; i < table.rows.size() && count < most; i += every)
-      if (exclusion_of(table.rows[i]) == Exclusion::none && table.rows[i].scenario) runs.push_back(table.rows[i]), ++count;
+      if (exclusion_of(table.rows[i]) == Exclusion::none && table.rows[i].scenario)
+        runs.push_back(table.rows[i]), ++count;
   }
   return runs;
 }

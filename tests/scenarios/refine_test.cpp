@@ -7,9 +7,9 @@
 #include <numeric>
 
 #include "scenarios/language/check_scenario.h"
-#include "scenarios/memory/changes.h"
-#include "scenarios/plan/refine.h"
-#include "scenarios/plan/search.h"
+#include "scenarios/search/memory_changes.h"
+#include "scenarios/search/refine.h"
+#include "scenarios/search/search.h"
 #include "schedules/bound/balanced_split.h"
 #include "tests/support/scenario_file.h"
 

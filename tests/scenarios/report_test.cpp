@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "scenarios/answers/readable.h"
+#include "scenarios/predict/readable.h"
 #include "scenarios/report/packed.h"
 #include "tests/support/command_test.h"
 

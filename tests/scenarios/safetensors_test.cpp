@@ -1,6 +1,6 @@
 // Headers of safetensors files come from elsewhere: whatever is in them, reading ends with a header or with an error
 // that names the file.
-#include "scenarios/weights/safetensors.h"
+#include "scenarios/commands/weights/safetensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

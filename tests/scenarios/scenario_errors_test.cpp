@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "scenarios/step/load_scenario.h"
+#include "scenarios/predict/load_scenario.h"
 #include "tests/support/scenario_file.h"
 
 namespace slipway::test {

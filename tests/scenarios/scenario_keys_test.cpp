@@ -6,10 +6,10 @@
 
 #include "models/machine/topology.h"
 #include "models/memory/memory_constants.h"
+#include "scenarios/commands/list/listing.h"
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/language/keys.h"
 #include "scenarios/language/settings.h"
-#include "scenarios/list/listing.h"
 #include "schedules/step/action.h"
 #include "tests/support/scenario_file.h"
 

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "scenarios/command_line/command.h"
-#include "scenarios/execute/bundle.h"
+#include "scenarios/commands/command_line/command.h"
+#include "scenarios/commands/execute/bundle.h"
 #include "scenarios/language/scenario.h"
-#include "scenarios/step/load_scenario.h"
+#include "scenarios/predict/load_scenario.h"
 #include "schedules/step/action.h"
 #include "tests/support/scenario_file.h"
 

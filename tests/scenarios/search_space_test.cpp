@@ -3,9 +3,9 @@
 
 #include <set>
 
-#include "scenarios/plan/answer.h"
-#include "scenarios/plan/search.h"
-#include "scenarios/step/load_scenario.h"
+#include "scenarios/predict/load_scenario.h"
+#include "scenarios/search/answer.h"
+#include "scenarios/search/search.h"
 #include "tests/support/small_spaces.h"
 
 namespace slipway::test {

@@ -5,9 +5,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "scenarios/commands/shell/completion.h"
+#include "scenarios/commands/shell/manual.h"
 #include "scenarios/language/keys.h"
-#include "scenarios/shell/completion.h"
-#include "scenarios/shell/manual.h"
 #include "tests/support/command_test.h"
 #include "tests/support/printed.h"
 

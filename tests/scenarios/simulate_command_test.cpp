@@ -5,8 +5,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "scenarios/command_line/command.h"
-#include "scenarios/files/chrome_trace.h"
+#include "scenarios/commands/command_line/command.h"
+#include "scenarios/predict/chrome_trace.h"
 #include "schedules/bundle/bundle.h"
 #include "schedules/catalogue/schedule_csv.h"
 #include "tests/support/command_test.h"

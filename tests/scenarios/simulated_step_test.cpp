@@ -1,10 +1,10 @@
 // Periodic steps, of which only some periods are simulated, against the same steps whole.
-#include "scenarios/step/load_scenario.h"
-#include "scenarios/step/simulated_step.h"
+#include "scenarios/predict/simulated_step.h"
+#include "scenarios/predict/load_scenario.h"
 
 #include <gtest/gtest.h>
 
-#include "scenarios/simulate/prediction.h"
+#include "scenarios/predict/prediction.h"
 #include "tests/support/scenario_file.h"
 
 namespace slipway::test {

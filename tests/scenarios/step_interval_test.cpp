@@ -1,12 +1,12 @@
 // Intervals of predicted step times: what constants, runs and settings outside the fitted ones add to them.
-#include "scenarios/step/load_scenario.h"
-#include "scenarios/step/step_interval.h"
+#include "scenarios/predict/step_interval.h"
+#include "scenarios/predict/load_scenario.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "scenarios/step/simulated_step.h"
+#include "scenarios/predict/simulated_step.h"
 
 namespace slipway::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "scenarios/answers/step_times.h"
+#include "scenarios/predict/step_times.h"
 
 #include <gmock/gmock.h>
 

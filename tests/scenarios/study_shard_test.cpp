@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <set>
 
-#include "scenarios/command_line/shard.h"
+#include "scenarios/commands/command_line/shard.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {

@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "scenarios/command_line/terminal_text.h"
+#include "scenarios/commands/command_line/terminal_text.h"
 #include "tests/support/printed.h"
 
 namespace slipway::test {

@@ -6,8 +6,8 @@
 
 #include <numeric>
 
-#include "scenarios/step/load_scenario.h"
-#include "scenarios/step/simulated_step.h"
+#include "scenarios/predict/load_scenario.h"
+#include "scenarios/predict/simulated_step.h"
 #include "tests/support/scenario_file.h"
 
 namespace slipway::test {

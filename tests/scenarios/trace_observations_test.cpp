@@ -1,4 +1,4 @@
-#include "scenarios/calibrate/trace_observations.h"
+#include "scenarios/laboratory/calibrate/trace_observations.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

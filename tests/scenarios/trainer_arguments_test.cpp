@@ -2,7 +2,7 @@
 // errors of a bad one, and the way there and back on the built-in ones.
 #include <gmock/gmock.h>
 
-#include "scenarios/step/load_scenario.h"
+#include "scenarios/predict/load_scenario.h"
 #include "scenarios/trainers/launch.h"
 #include "scenarios/trainers/reading.h"
 #include "tests/support/printed.h"

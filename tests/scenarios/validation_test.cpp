@@ -6,9 +6,9 @@
 #include <fstream>
 #include <set>
 
-#include "scenarios/tables/priced_run.h"
-#include "scenarios/validate/scores.h"
-#include "scenarios/validate/validation.h"
+#include "scenarios/laboratory/tables/priced_run.h"
+#include "scenarios/laboratory/validate/scores.h"
+#include "scenarios/laboratory/validate/validation.h"
 #include "schedules/time/replay.h"
 
 namespace slipway::test {

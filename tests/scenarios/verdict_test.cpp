@@ -1,14 +1,14 @@
 // One verdict on memory: `memory`, `plan` and `simulate` print the same number for a layout, the largest known one. The
 // sharded parts of ZeRO 2 and 3 are in all of them.
-#include "scenarios/step/load_scenario.h"
-#include "scenarios/step/verdict.h"
+#include "scenarios/predict/verdict.h"
+#include "scenarios/predict/load_scenario.h"
 
 #include <gtest/gtest.h>
 
-#include "scenarios/memory/report.h"
-#include "scenarios/plan/search.h"
-#include "scenarios/simulate/prediction.h"
-#include "scenarios/step/verdict.h"
+#include "scenarios/commands/memory/report.h"
+#include "scenarios/predict/prediction.h"
+#include "scenarios/predict/verdict.h"
+#include "scenarios/search/search.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "scenarios/plan/workers.h"
+#include "scenarios/search/workers.h"
 #include "schedules/graph/parallel.h"
 
 namespace slipway::test {

@@ -1,6 +1,6 @@
 // Where a step's time goes: both accounts sum to the step, and each part is what a closed form says.
-#include "models/machine/cost.h"
 #include "schedules/time/breakdown.h"
+#include "models/machine/cost.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The closed form of a step against the simulator and the list replay, over random layouts of small models.
-#include "models/machine/cost.h"
 #include "schedules/bound/estimate.h"
+#include "models/machine/cost.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // What tasks of a timeline waited for, on graphs whose answer is known by construction.
-#include "schedules/time/replay.h"
 #include "schedules/time/waits.h"
+#include "schedules/time/replay.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // A chain simulated as one unit against its tasks one by one: equal to the last bit.
-#include "schedules/time/global_order.h"
 #include "sim/chains.h"
+#include "schedules/time/global_order.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

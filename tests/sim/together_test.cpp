@@ -1,6 +1,6 @@
 // Two jobs in one cluster, against closed forms.
-#include "schedules/time/replay.h"
 #include "sim/together.h"
+#include "schedules/time/replay.h"
 
 #include <gtest/gtest.h>
 

@@ -258,8 +258,8 @@ TEST(TrainedCollective, AloneTakesAsFlowsWhatItsPriceSays) {
            {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::all_to_all}) {
         TrainerFacts trainer;
         trainer.reduces_each_tensor = each_tensor;
-        Cluster cluster = priced_cluster(
-            {.nodes = at.nodes, .gpus = at.gpus, .gpus_per_port = at.gpus_per_port, .trainer = trainer});
+        Cluster cluster =
+            priced_cluster({.nodes = at.nodes, .gpus = at.gpus, .gpus_per_port = at.gpus_per_port, .trainer = trainer});
         cluster.algorithms.fill(at.algorithm);
         std::vector<std::int32_t> ranks;
         for (int rank = 0; rank < rank_capacity(cluster); ++rank) ranks.push_back(rank);

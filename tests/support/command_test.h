@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/command_line/command.h"
+#include "scenarios/commands/command_line/command.h"
 
 namespace slipway::test {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "models/model/model.h"
-#include "scenarios/weights/safetensors.h"
+#include "scenarios/commands/weights/safetensors.h"
 
 namespace slipway::test {
 

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "scenarios/step/load_scenario.h"
-#include "scenarios/step/prepared_step.h"
+#include "scenarios/predict/load_scenario.h"
+#include "scenarios/predict/prepared_step.h"
 
 namespace slipway::test {
 

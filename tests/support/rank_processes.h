@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "scenarios/execute/launch.h"
+#include "scenarios/commands/execute/launch.h"
 #include "schedules/bundle/bundle.h"
 
 namespace slipway::test {

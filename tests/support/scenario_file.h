@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "scenarios/language/scenario.h"
-#include "scenarios/step/load_scenario.h"
+#include "scenarios/predict/load_scenario.h"
 
 namespace slipway::test {
 

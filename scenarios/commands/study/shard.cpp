@@ -1,0 +1,30 @@
+#include "scenarios/commands/study/shard.h"
+
+namespace slipway::scenarios {
+
+std::vector<ShardRow> shard_rows_of(const std::vector<StudyRow>& rows, const std::vector<std::size_t>& points) {
+  std::vector<ShardRow> all;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    ShardRow row{points[i], rows[i].error, {}};
+    if (row.error.empty())
+      for (const StudyMetric& metric : study_metrics()) row.values.push_back(rows[i].metrics.*metric.value);
+    all.push_back(std::move(row));
+  }
+  return all;
+}
+
+std::vector<StudyRow> study_rows_of(const std::vector<ShardRow>& rows, const std::vector<StudyPoint>& points) {
+  std::vector<StudyRow> all(points.size());
+  for (std::size_t i = 0; i < points.size(); ++i) all[i].point = points[i];
+  for (const ShardRow& from : rows) {
+    StudyRow& row = all.at(from.part);
+    row.error = from.error;
+    if (!row.error.empty()) continue;
+    std::size_t at = 0;
+    for (const StudyMetric& metric : study_metrics()) row.metrics.*metric.value = from.values.at(at++);
+    row.basis = basis_of_point(row.point);
+  }
+  return all;
+}
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,156 @@
+#include "scenarios/search/lever_trials.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <tuple>
+
+#include "scenarios/predict/bubble_work.h"
+#include "scenarios/search/search.h"
+#include "scenarios/search/workers.h"
+#include "schedules/bound/estimate.h"
+
+namespace slipway::scenarios {
+namespace {
+
+constexpr double rounding = 1 + 1e-6;  // SimGrid ends flows to nine digits each
+
+struct Memory {
+  double bytes, share, fit_probability;
+};
+Memory memory_of(const PricedLayout& row) { return {row.memory_bytes, row.memory_share, row.fit_probability}; }
+
+// What a worker sends back. Seconds that it did not need are 0.
+struct Priced {
+  double bound_s, replayed_s, simulated_s;
+  Memory estimated, simulated;  // memory by the estimate, and as simulated
+};
+
+// 0: unknown, for a schedule of a CSV, bubble work and tables of measured blocks, which bounds do not know. What cannot be
+// priced has none either: its worker says why.
+double bound_of(Scenario changed) {
+  const auto has_table = [](const NodeGroup& group) { return !group.machine.blocks.empty(); };
+  if (changed.step.actions != nullptr || has_bubble_work(changed) ||
+      std::any_of(changed.cluster.groups.begin(), changed.cluster.groups.end(), has_table))
+    return 0;
+  try {
+    return StepEstimator(changed.step, priced_cluster(changed), changed.memory).passes_bound(changed.step);
+  } catch (const std::invalid_argument&) {
+    return 0;
+  }
+}
+
+// `limit_s`: for a step that fits; `limit_too_large_s`: for another.
+Priced priced(const Scenario& changed, double bound_s, double limit_s, double limit_too_large_s) {
+  const Memory estimated = memory_of(price_if_it_fits(changed, changed.step, -1));
+  Priced result{bound_s, 0, 0, estimated, estimated};
+  const double limit = estimated.fit_probability >= LeverTrial::fitting ? limit_s : limit_too_large_s;
+  if (bound_s > limit * rounding) return result;
+  const PricedLayout row = price_if_it_fits(changed, changed.step, std::numeric_limits<double>::infinity(), limit);
+  result.replayed_s = row.replayed_s;
+  if (!row.simulated) return result;
+  result.simulated_s = row.step_time_s;
+  result.simulated = memory_of(row);
+  return result;
+}
+
+bool is_simulated(const Priced& result) { return result.simulated_s > 0; }
+bool fits(const Priced& result) {
+  return (is_simulated(result) ? result.simulated : result.estimated).fit_probability >= LeverTrial::fitting;
+}
+
+// The steps of the fastest levers that fit: none that is slower than all of them is simulated.
+class Fastest {
+ public:
+  Fastest(int count, double step_s) : count_(count), step_s_(step_s) {}
+  void add(const Priced& result) {
+    if (!is_simulated(result) || !fits(result)) return;
+    steps_.insert(result.simulated_s);
+    if (std::ssize(steps_) > count_) steps_.erase(std::prev(steps_.end()));
+  }
+  double limit() const { return std::ssize(steps_) < count_ ? step_s_ : std::min(step_s_, *steps_.rbegin()); }
+
+ private:
+  int count_;
+  double step_s_;
+  std::multiset<double> steps_;
+};
+
+// As if the limit had been known from the start, so that the answer does not depend on the order of the trials.
+void note(const Priced& result, double step_s, double limit_s, LeverTrial& trial) {
+  const double limit = result.estimated.fit_probability >= LeverTrial::fitting ? limit_s : step_s;
+  trial.simulated = is_simulated(result) && std::max(result.bound_s, result.replayed_s) <= limit * rounding;
+  trial.step_s = trial.simulated                     ? result.simulated_s
+                 : result.bound_s > limit * rounding ? result.bound_s
+                                                     : result.replayed_s;
+  trial.gain = 1 - trial.step_s / step_s;
+  const Memory& memory = trial.simulated ? result.simulated : result.estimated;
+  trial.memory_bytes = memory.bytes, trial.memory_share = memory.share;
+  trial.fit_probability = memory.fit_probability;
+}
+
+bool goes_before(const LeverTrial& a, const LeverTrial& b) {
+  const auto place = [](const LeverTrial& trial) {
+    return std::tuple(!trial.why_not.empty(), !trial.fits(), -trial.gain, trial.memory_bytes);
+  };
+  return place(a) < place(b);
+}
+
+}  // namespace
+
+std::vector<LeverTrial> lever_trials(const Scenario& scenario, double step_s, const std::vector<Lever>& levers,
+                                     const LeverOptions& options) {
+  std::vector<LeverTrial> trials;
+  std::vector<std::pair<std::size_t, Scenario>> jobs;  // trial, changed scenario
+  std::set<std::vector<std::string>> seen{{}};
+  for (const Lever& lever : levers) {
+    Change change = changed_by(lever, scenario);
+    if (change.scenario && !seen.insert(change.settings).second) continue;
+    LeverTrial trial;
+    trial.lever = lever.name, trial.settings = change.settings, trial.why_not = change.why_not;
+    if (change.scenario) jobs.emplace_back(trials.size(), std::move(*change.scenario));
+    trials.push_back(std::move(trial));
+  }
+  std::vector<double> bounds;
+  for (const auto& [trial, changed] : jobs) bounds.push_back(bound_of(changed));
+  std::vector<int> order(jobs.size());  // the least bound first, so that the limit falls soon
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return bounds[static_cast<std::size_t>(a)] < bounds[static_cast<std::size_t>(b)];
+  });
+  std::vector<std::optional<Priced>> results(jobs.size());
+  Fastest fastest(options.simulated, step_s);
+  Workers workers(std::min(options.workers > 0 ? options.workers : core_count(), static_cast<int>(jobs.size())),
+                  Workers::Work([&](int job, double limit_s, std::byte* result) {
+                    const auto at = static_cast<std::size_t>(job);
+                    Workers::put(priced(jobs[at].second, bounds[at], limit_s, step_s), result);
+                  }));
+  const auto note_result = [&](const Workers::Outcome& outcome) {
+    const auto at = static_cast<std::size_t>(outcome.job);
+    if (outcome.failed) {
+      trials[jobs[at].first].why_not = outcome.text;
+      return;
+    }
+    results[at] = outcome.as<Priced>();
+    fastest.add(*results[at]);
+  };
+  Dealing how;
+  how.limit = [&] { return fastest.limit(); };
+  how.go_on = [&](int done) {
+    if (options.progress) options.progress(done, static_cast<int>(jobs.size()) - done);
+    return !(options.interrupted && options.interrupted());
+  };
+  deal(workers, order, note_result, how);
+  for (std::size_t at = 0; at < jobs.size(); ++at)
+    if (results[at]) note(*results[at], step_s, fastest.limit(), trials[jobs[at].first]);
+  std::erase_if(trials,
+                [](const LeverTrial& trial) { return trial.why_not.empty() && trial.step_s == 0; });  // interrupted
+  std::stable_sort(trials.begin(), trials.end(), goes_before);
+  return trials;
+}
+
+}  // namespace slipway::scenarios

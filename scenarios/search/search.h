@@ -1,0 +1,146 @@
+// The best layout of a model on a cluster: what `slipway plan` answers.
+//
+//   space ──► closed form of every legal layout ──► too large: out ──► in the order of the bound:
+//             (schedules/bound/estimate.h)                             sharper bound ──► simulation
+//                                                                      until the bound exceeds the tenth
+//                                                                      best
+//
+// Exact: the bounds never exceed the simulated step, so a layout that was not simulated cannot be among the
+// best ten; nor can it fit where the bound of its memory does not. Whether a layout fits is the verdict of
+// `slipway memory` (scenarios/predict/verdict.h). A layout is simulated as `slipway
+// simulate` does it, but for members that do the same at the same time, which are simulated once
+// (schedules/lower/representatives.h). Layouts are simulated by forked workers, one a core; the answer does not
+// depend on their number. Guarded by tests/scenarios/search_test.cpp: the ten best are those of exhaustive
+// simulation.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scenarios/language/scenario.h"
+#include "scenarios/predict/step_interval.h"
+#include "schedules/bound/estimate.h"
+
+namespace slipway::scenarios {
+
+// The values that each key may take. Fixed keys have one.
+// What is recomputed: attention's scores or whole layers, or modules of layers.
+struct RecomputeChoice {
+  Recompute kind = Recompute::none;
+  SetOf<RecomputedModule> modules = {};
+};
+
+struct SearchSpace {
+  std::vector<int> tensor, context, pipeline, expert, expert_tensor, zero;
+  std::vector<bool> sequence_parallel;
+  std::vector<int> chunks;  // empty: all
+  std::vector<const Schedule*> schedules;
+  std::vector<RecomputeChoice> recompute;
+  std::vector<std::int64_t> micro_batch;  // empty: all
+  int data = 0;                           // 0: whatever is left
+  int micro_batches = 0;                  // of a pipeline, as schedule.csv has them; 0: any number
+  bool splits = true, orders = true;  // on uneven clusters: may layers and nodes be moved (scenarios/search/refine.h)
+};
+// The keys that --keep takes: "layout.tensor", ..., in the order of the scenario reference.
+const std::vector<std::string>& searched_keys();
+// Everything for the scenario's model and cluster, but for the keys of `kept`, which have its values. Context groups leave
+// each member 256 tokens (or have up to eight members). Schedules
+// are those that bounds are sharp for (Schedule::searched); any other can be kept. Of models with experts, modules that
+// NVIDIA's recipes recompute are searched too (megatron_moe_recipes of Megatron-LM). The action lists of schedule.csv stay:
+// their ranks are the pipeline, and stages and micro-batches are theirs.
+SearchSpace search_space(const Scenario& scenario, const std::vector<std::string>& kept);
+// Calls `visit` for each layout of the space that the scenario's loader accepts, in a fixed order; layouts
+// that are another one in disguise are left out: chunks or another schedule than the default without a pipeline,
+// ZeRO without a data group, whole experts without tensor ranks, selective recomputation of what fused kernels never keep.
+void each_layout(const Scenario& scenario, const SearchSpace& space, const std::function<void(const Step&)>& visit);
+// The scenario with this layout; `resolved` and `summary` still say the old one.
+Scenario with_layout(const Scenario& scenario, const Step& choice);
+// The same as options of --set.
+std::vector<std::string> overrides_of(const Step& choice);
+
+struct PricedLayout {
+  Step choice;
+  double bound_s = 0;
+  bool simulated = false;  // or else step_time_s is the bound, and the timeline and all shares of time are 0
+  double step_time_s = 0, mfu = 0;
+  double compute_share = 0, bubble_share = 0, exposed_comm_share = 0;
+  // As `slipway memory` judges it (scenarios/predict/verdict.h), of the pipeline rank that is least likely to fit: what 99 %
+  // of needs stay below. The timeline counts once it was simulated. Only a lower bound where it was never judged.
+  bool judged = false;
+  double memory_bytes = 0, memory_share = 0;
+  double fit_probability = 0;
+  double replayed_s = 0;                          // of a step without contention, where a limit was given; 0: unknown
+  double timeline_bytes = 0, timeline_share = 0;  // simulated peak of the fullest rank
+  // Of the rows of an answer, where fitted constants price them.
+  std::optional<StepInterval> interval;
+  std::optional<double> first_is_faster;  // probability that the first row is, of the others
+};
+// Within the share.
+bool fits(const PricedLayout& row, double memory_share);
+
+// Faster, or as fast with less memory.
+bool is_better(const PricedLayout& a, const PricedLayout& b);
+
+// How far a search is. `left`: layouts at most, of those whose bound leaves them a chance so far.
+struct SearchProgress {
+  double share = 0;  // of the whole
+  const char* doing = "simulating";
+  int done = 0, left = 0;
+};
+
+constexpr std::size_t values_of_layout = 12;
+// What was found about candidates, which are numbered in the order of the space: values of a worker's message
+// (scenarios/search/ranking.cpp).
+using KnownPrices = std::map<std::size_t, std::vector<double>>;
+
+struct SearchOptions {
+  int best = 10;            // rows
+  double memory_share = 1;  // of a GPU's memory that a layout may need with recommended_probability
+  int workers = 0;          // 0: one a core
+  std::function<void(const SearchProgress&)> progress;
+  int columns = 0;                    // of the tables; 0: as many as they need
+  std::function<bool()> interrupted;  // asked by several threads
+  // On several machines: only every `shards`-th candidate from `shard` (from 1) on is ranked, for `found`; the result has
+  // no rows. Then the search goes on with `known`: it simulates only what is not in it, and its answer is that of one
+  // machine, because a candidate that counts in the whole search counts in its shard too.
+  int shard = 1, shards = 1;
+  KnownPrices* found = nullptr;
+  const KnownPrices* known = nullptr;
+};
+int workers_of(const SearchOptions& options);  // ≥ 1
+
+struct SearchResult {
+  std::vector<PricedLayout> best;  // fastest first; of equals the one with less memory
+  // Fastest first, each with less memory (by 2 % of a GPU at least) than all before: of the layouts that
+  // were simulated, among them those that are on the front by their bounds.
+  std::vector<PricedLayout> pareto;
+  // On uneven clusters: how many layouts were refined, in how many simulations, and the fastest as it was before.
+  int refined = 0, refinements = 0;
+  double unrefined_s = 0;
+  std::int64_t legal = 0, too_large = 0, simulated = 0;
+  std::optional<PricedLayout> best_too_large;  // the fastest, by its bound
+  std::optional<PricedLayout> closest;         // where nothing fits: the one that needs the least, simulated
+  double screening_s = 0, simulation_s = 0;
+  bool complete = true;  // false: interrupted
+};
+// Throws std::invalid_argument when the space has no legal layout, with the reason of the first that is
+// not.
+SearchResult search_layouts(const Scenario& scenario, const SearchSpace& space, const SearchOptions& options);
+
+// One layout, judged and simulated; without its bound. Throws std::invalid_argument for what cannot be.
+PricedLayout price_layout(const Scenario& scenario, const Step& choice);
+// The same, but not simulated where the verdict's share of memory is above `memory_share`, or where the step takes longer
+// than `limit_s` even without contention.
+PricedLayout price_if_it_fits(const Scenario& scenario, const Step& choice, double memory_share,
+                              double limit_s = std::numeric_limits<double>::infinity());
+
+std::string layout_text(const Step& choice);  // "tensor 8 sp, pipeline 4, ..."
+std::string search_text(const Scenario& scenario, const SearchResult& result, const SearchOptions& options);
+std::string search_json(const Scenario& scenario, const SearchResult& result, const SearchOptions& options);
+// Why `row` beats `next`, in a phrase: the largest gain, and the losses that it outweighs.
+std::string why(const PricedLayout& row, const PricedLayout& next);
+
+}  // namespace slipway::scenarios

@@ -1,0 +1,224 @@
+#include "scenarios/search/study.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "scenarios/files/usage_error.h"
+#include "scenarios/language/keys.h"
+#include "scenarios/language/nearest.h"
+#include "scenarios/predict/load_scenario.h"
+#include "scenarios/predict/prediction.h"
+#include "scenarios/search/workers.h"
+
+namespace slipway::scenarios {
+
+namespace {
+
+constexpr double absent = std::numeric_limits<double>::quiet_NaN();
+
+void add_memory(const Prediction& prediction, StudyMetrics& metrics) {
+  double share = 0;
+  for (const StageMemory& stage : prediction.memory) {
+    if (stage.use.peak <= share * stage.capacity) continue;
+    share = stage.use.peak / stage.capacity;
+    metrics.peak_memory_bytes = stage.use.peak;
+  }
+  metrics.needed_memory_bytes = std::round(prediction.verdict.odds.bytes);
+  metrics.fits = prediction.fits() ? 1 : 0;
+}
+
+StudyMetrics metrics_of_point(const StudyPoint& point) {
+  StepOptions options;
+  options.makespan = false;
+  const SimulatedStep step = simulated_step(checked_scenario(point.path, point.overrides), options);
+  const PreparedStep& prepared = step.prepared;
+  const Prediction prediction = prediction_of(step);
+  StudyMetrics metrics;
+  metrics.step_time_s = prediction.step.step_time_s;
+  const Scenario& scenario = prepared.scenario;
+  const auto interval = interval_of(prepared, metrics.step_time_s);
+  metrics.step_time_low_s = interval ? interval->low_s : absent;
+  metrics.step_time_high_s = interval ? interval->high_s : absent;
+  metrics.tokens_per_s = prediction.tokens_per_s;
+  metrics.sequences_per_s = static_cast<double>(scenario.step.global_batch) / prediction.step.step_time_s;
+  metrics.mfu = prediction.step.mfu > 0 ? prediction.step.mfu : absent;
+  metrics.bubble_share = prediction.step.bubble_share;
+  metrics.exposed_comm_share = prediction.step.exposed_comm_share;
+  add_memory(prediction, metrics);
+  metrics.refresh_steps = prepared.filling ? prepared.filling->steps : absent;
+  metrics.utilization_before = prepared.filling ? prepared.filling->utilization.before : absent;
+  metrics.utilization = prepared.filling ? prepared.filling->utilization.after : absent;
+  metrics.utilization_ceiling = prepared.filling ? prepared.filling->utilization.ceiling : absent;
+  metrics.utilization_own_cycles = prepared.filling ? prepared.filling->utilization.own_cycles : absent;
+  const auto model = prepared.filling ? pipefisher_of(scenario) : std::nullopt;
+  metrics.closed_form_step_time_s = model ? model->step_s : absent;
+  metrics.closed_form_memory_bytes = model ? model->memory_bytes : absent;
+  return metrics;
+}
+
+// The first complaint. If more follow, its first line is only a headline.
+std::string in_short(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  if (lines.empty()) return "failed without a message";
+  if (lines.size() == 1) return lines[0];
+  std::string reason = lines[1];
+  if (lines.size() > 2) reason += " (" + std::to_string(lines.size() - 2) + " more; `slipway simulate` lists all)";
+  return reason;
+}
+
+// Hands points to workers until all are done. A worker that dies takes its points under way with it. Nobody knows which
+// of them caused that, so each row states it, and new workers get the rest.
+class Runner {
+ public:
+  Runner(const std::vector<StudyPoint>& points, int workers, const std::function<void(double)>& done,
+         const std::function<bool()>& interrupted)
+      : points_(points), workers_(workers), done_(done), interrupted_(interrupted) {
+    for (const StudyPoint& point : points) rows_.push_back({point, "", {}, {}});
+  }
+
+  std::vector<StudyRow> run() {
+    while (unfinished() && !interrupted_()) {
+      try {
+        with_one_team();
+      } catch (const std::runtime_error& error) {
+        for (const int job : under_way_) rows_[job].error = error.what();
+        finished_ += under_way_.size();
+        under_way_.clear();
+      }
+    }
+    for (; next_ < points_.size(); ++next_) under_way_.insert(static_cast<int>(next_));
+    for (const int job : under_way_) rows_[job].error = "interrupted before its end";
+    return std::move(rows_);
+  }
+
+ private:
+  bool unfinished() const { return next_ < points_.size() || !under_way_.empty(); }
+
+  void with_one_team() {
+    Workers team(workers_,
+                 [this](int job, std::byte* result) { Workers::put(metrics_of_point(points_[job]), result); });
+    while (unfinished() && !interrupted_()) {
+      while (team.idle() && next_ < points_.size()) {
+        under_way_.insert(static_cast<int>(next_));
+        team.give(static_cast<int>(next_++));
+      }
+      if (const auto outcome = team.take(100)) take(*outcome);
+      done_(static_cast<double>(finished_) / static_cast<double>(points_.size()));
+    }
+  }
+
+  void take(const Workers::Outcome& outcome) {
+    StudyRow& row = rows_[outcome.job];
+    if (outcome.failed) {
+      row.error = in_short(outcome.text);
+    } else {
+      row.metrics = outcome.as<StudyMetrics>();
+      row.basis = basis_of_point(row.point);
+    }
+    under_way_.erase(outcome.job);
+    ++finished_;
+  }
+
+  const std::vector<StudyPoint>& points_;
+  int workers_;
+  const std::function<void(double)>& done_;
+  const std::function<bool()>& interrupted_;
+  std::vector<StudyRow> rows_;
+  std::set<int> under_way_;
+  std::size_t next_ = 0, finished_ = 0;
+};
+
+}  // namespace
+
+std::vector<StudyPoint> points_of(const std::vector<std::string>& scenarios, const std::vector<std::string>& overrides,
+                                  const std::vector<Variation>& variations) {
+  std::vector<StudyPoint> points;
+  for (const std::string& path : scenarios) points.push_back({path, overrides, {}});
+  for (const Variation& variation : variations) {
+    std::vector<StudyPoint> longer;
+    for (const StudyPoint& point : points) {
+      for (const auto& values : variation.values) {
+        StudyPoint next = point;
+        for (std::size_t k = 0; k < variation.keys.size(); ++k) {
+          next.overrides.push_back(variation.keys[k] + "=" + values[k]);
+          next.values.push_back(values[k]);
+        }
+        longer.push_back(std::move(next));
+      }
+    }
+    points = std::move(longer);
+  }
+  return points;
+}
+
+Basis basis_of_point(const StudyPoint& point) {
+  const LoadResult loaded = load_scenario(point.path, point.overrides);
+  return loaded.errors.empty() ? basis_of(loaded.scenario) : Basis{};  // the file may have been edited meanwhile
+}
+
+std::vector<StudyRow> run_study(const std::vector<StudyPoint>& points, int workers,
+                                const std::function<void(double)>& done, const std::function<bool()>& interrupted) {
+  return Runner(points, std::min(workers, static_cast<int>(points.size())), done, interrupted).run();
+}
+
+// Values of --vary: "schedule.name=gpipe,1f1b", "layout.pipeline=4,8 model.layers=4,8", "layout.split=[3,3,2],even".
+
+namespace {
+
+// Cuts at `at` outside of brackets.
+std::vector<std::string> cut(const std::string& text, char at) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (const char c : text) {
+    if (c == '[' || c == '{') ++depth;
+    if (c == ']' || c == '}') --depth;
+    if (c == at && depth == 0)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  return parts;
+}
+
+void check_key(const std::string& option, const std::string& key) {
+  if (key_of(scenario_keys(), key) != nullptr) return;
+  std::vector<std::string> names;
+  for (const Key& each : scenario_keys()) names.emplace_back(each.path);
+  throw UsageError("--vary " + option + ": there is no key '" + key + "'" + suggestion(key, names) +
+                   " (`slipway list keys`)");
+}
+
+}  // namespace
+
+Variation variation_from(const std::string& option) {
+  Variation variation;
+  for (const std::string& part : cut(option, ' ')) {
+    if (part.empty()) continue;
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos || equals + 1 == part.size())
+      throw UsageError("--vary " + option + ": '" + part + "' is no KEY=VALUE,VALUE,...");
+    const std::string key = part.substr(0, equals);
+    check_key(option, key);
+    const std::vector<std::string> values = cut(part.substr(equals + 1), ',');
+    if (std::find(values.begin(), values.end(), "") != values.end())
+      throw UsageError("--vary " + option + ": a value of " + key + " is empty (write null to unset a key)");
+    if (!variation.keys.empty() && values.size() != variation.values.size())
+      throw UsageError("--vary " + option +
+                       ": keys that move together need as many values each: " + variation.keys.front() + " has " +
+                       std::to_string(variation.values.size()) + ", " + key + " " + std::to_string(values.size()));
+    variation.values.resize(values.size());
+    variation.keys.push_back(key);
+    for (std::size_t i = 0; i < values.size(); ++i) variation.values[i].push_back(values[i]);
+  }
+  if (variation.keys.empty()) throw UsageError("--vary '" + option + "' names no key");
+  return variation;
+}
+
+}  // namespace slipway::scenarios
