@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "models/machine/collectives.h"
+#include "models/machine/priced_cluster.h"
 #include "models/machine/topology.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/link_path.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "models/machine/priced_cluster.h"
 #include "models/machine/topology.h"
 #include "scenarios/files/usage_error.h"
 #include "scenarios/predict/basis.h"

@@ -1,6 +1,7 @@
 // Prices of bubble work (scenarios/predict/filling.h) on other clusters. Guarded by tests/scenarios/explain_rates_test.cpp.
 #pragma once
 
+#include "models/machine/priced_cluster.h"
 #include "scenarios/language/scenario.h"
 #include "schedules/time/durations.h"
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "models/machine/priced_cluster.h"
 #include "scenarios/files/usage_error.h"
 #include "scenarios/predict/bubble_work.h"
 #include "scenarios/predict/prepared_step.h"

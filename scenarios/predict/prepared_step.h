@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "models/machine/priced_cluster.h"
 #include "scenarios/language/scenario.h"
 #include "scenarios/predict/filling.h"
 #include "scenarios/predict/graph_size.h"

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "models/fit/pooled_fit.h"
+#include "models/machine/priced_cluster.h"
 #include "scenarios/language/scenario.h"
 #include "scenarios/predict/prepared_step.h"
 #include "schedules/time/critical_path.h"

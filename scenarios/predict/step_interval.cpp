@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "models/machine/priced_cluster.h"
 #include "scenarios/language/keys.h"
 #include "scenarios/predict/priced_step.h"
 #include "scenarios/predict/readable.h"

@@ -10,6 +10,7 @@
 
 #include <vector>
 
+#include "models/machine/priced_cluster.h"
 #include "scenarios/predict/prepared_step.h"
 #include "scenarios/search/rates.h"
 #include "schedules/time/durations.h"

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "models/machine/priced_cluster.h"
 #include "scenarios/language/scenario.h"
 #include "schedules/time/breakdown.h"
 

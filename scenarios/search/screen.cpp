@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "models/machine/priced_cluster.h"
+
 namespace slipway::scenarios {
 namespace {
 

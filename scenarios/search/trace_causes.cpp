@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 
+#include "models/machine/priced_cluster.h"
 #include "models/trace/statistics.h"
 #include "scenarios/predict/step_times.h"
 #include "scenarios/search/moved_step.h"

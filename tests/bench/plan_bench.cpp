@@ -54,7 +54,7 @@ void SimulateRepresentativesOf64(benchmark::State& state) {
 void SimulateWholeOn64(benchmark::State& state) {
   for (auto _ : state) {
     const PreparedStep prepared = prepared_step(example("llama-8b-64xh100"));
-    benchmark::DoNotOptimize(simulate(prepared.graph, prepared.scenario.cluster, prepared.durations, {}).tasks);
+    benchmark::DoNotOptimize(simulate(prepared.graph, prepared.cluster, prepared.durations, {}).tasks);
   }
 }
 

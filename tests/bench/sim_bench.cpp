@@ -11,6 +11,7 @@
 
 #include <map>
 
+#include "models/machine/priced_cluster.h"
 #include "schedules/check/check.h"
 #include "schedules/draw/timeline_trace.h"
 #include "schedules/time/durations.h"
@@ -22,13 +23,13 @@ namespace slipway::test {
 namespace {
 
 // Round numbers of the size of a current GPU node, because only the speed of simulation matters.
-Cluster bench_cluster(int ranks) {
+PricedCluster bench_cluster(int ranks) {
   Machine gpu;
   gpu.name = "round numbers";
   gpu.memory_bytes = 80e9;
   gpu.peak_flops.fill(1e15);
   gpu.memory_bandwidth = 3e12;
-  Cluster cluster;
+  PricedCluster cluster;
   cluster.name = "bench";
   cluster.groups.push_back({gpu, ranks / 8, 8});
   Fabric node, network;
@@ -62,7 +63,7 @@ Step bench_step(int ranks) {
 }
 
 struct OrderedStep {
-  Cluster cluster;
+  PricedCluster cluster;
   TaskGraph graph;
   Durations durations;
 };

@@ -198,7 +198,7 @@ TEST_P(WithoutCommunication, TheSimulatedStepIsTheClosedForm) {
        "schedule.recompute=" + std::string(recompute)}));
   const auto model = pipefisher_of(prepared.scenario);
   ASSERT_TRUE(model.has_value());
-  const Simulation simulation = simulate(prepared.graph, prepared.scenario.cluster, prepared.durations, {});
+  const Simulation simulation = simulate(prepared.graph, prepared.cluster, prepared.durations, {});
   const StepMetrics step = metrics_of(prepared.graph, simulation.timeline, 0);
   EXPECT_NEAR(prepared.filling->unfilled_step_s, model->step_s, 1e-6 * model->step_s);
   EXPECT_NEAR(step.step_time_s, prepared.filling->filled_step_s, 1e-6 * model->step_s);

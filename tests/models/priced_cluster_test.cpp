@@ -36,7 +36,7 @@ StepConstants plain() {
 }
 
 Cluster trained_by(const TrainerFacts& facts, const StepConstants& constants) {
-  return trained(measured_cluster(), facts, [&](const Machine&) { return constants; });
+  return priced(measured_cluster(), facts, [&](const Machine&) { return constants; });
 }
 
 const Fabric& network_of(const Cluster& cluster) { return cluster.fabrics.at(1); }
@@ -52,7 +52,7 @@ TEST(TrainedCluster, MessagesBetweenNodesHaveWhatCalibrateMeasuredElseTheShareOf
   Machine& machine = own.groups[0].machine;
   machine.network_link.efficiency = 0.4, machine.network_link.latency = 30e-6;
   machine.deviations = {{"network_link.efficiency", {0.01}}, {"network_link.latency", {0.02}}};
-  own = trained(own, {}, [&](const Machine&) { return constants; });
+  own = priced(own, {}, [&](const Machine&) { return constants; });
   EXPECT_DOUBLE_EQ(network_of(own).bandwidth, 10e9);
   EXPECT_DOUBLE_EQ(network_of(own).latency, 30e-6);
 }
@@ -131,7 +131,7 @@ TEST(TrainedCluster, PortsGetTheSharesOfTheConstants) {
 
 TEST(TrainedCluster, FabricsAndAlgorithmsOfOnesOwnStayAndOthersAreNccls) {
   Cluster cluster = measured_cluster();
-  const auto trained_now = [&] { return trained(cluster, {}, [](const Machine&) { return book_constants(); }); };
+  const auto trained_now = [&] { return priced(cluster, {}, [](const Machine&) { return book_constants(); }); };
   EXPECT_EQ(trained_now().algorithms[static_cast<std::size_t>(Axis::data)], Algorithm::nccl);
   cluster.own_algorithms = true;
   cluster.fabrics[1].own = true;
@@ -144,7 +144,7 @@ TEST(TrainedCluster, AppliedTwiceIsAppliedOnce) {
   StepConstants constants = plain();
   constants.node_share = 0.5, constants.fixed = 0.02;
   const Cluster once = trained_by({}, constants);
-  const Cluster twice = trained(once, {}, [&](const Machine&) { return constants; });
+  const Cluster twice = priced(once, {}, [&](const Machine&) { return constants; });
   EXPECT_EQ(twice.fabrics[0].bandwidth, once.fabrics[0].bandwidth);
   EXPECT_EQ(twice.groups[0].machine.constants.fixed, 0.02);
 }
@@ -152,7 +152,7 @@ TEST(TrainedCluster, AppliedTwiceIsAppliedOnce) {
 TEST(TrainedCluster, AMachineWithoutMeasuredKernelsStaysAsItIs) {
   Cluster cluster = measured_cluster();
   cluster.groups[0].machine.kernels = {};
-  const Cluster same = trained(cluster, {}, [](const Machine&) { return book_constants(); });
+  const Cluster same = priced(cluster, {}, [](const Machine&) { return book_constants(); });
   EXPECT_FALSE(same.groups[0].machine.trained);
   EXPECT_EQ(same.fabrics[0].bandwidth, cluster.fabrics[0].bandwidth);
 }

@@ -24,10 +24,38 @@ const std::map<std::string, std::vector<std::string>> rooms = {
      {"step", "rules", "catalogue", "graph", "lower", "time", "memory", "bound", "draw", "check", "bundle", "fill"}},
     {"sim", {}},
     {"exec", {"run", "process", "files", "lanes", "transport", "operators", "rank"}},
-    {"scenarios", {"files",   "language", "answers", "step",      "trainers", "tables",  "basis",    "command_line",
-                   "report",  "list",     "shell",   "demo",      "show",     "goodput", "simulate", "kineto",
-                   "compare", "memory",   "growth",  "import",    "plan",     "explain", "weights",  "execute",
-                   "lower",   "export",   "kernels", "calibrate", "study",    "validate"}},
+    // Three storeys: a file becomes an answer; dictionaries and variations; commands, pages and the laboratory, whose rooms
+    // are folders of their own. What is above is a client of what is below.
+    {"scenarios",
+     {"files",
+      "language",
+      "predict",
+      "trainers",
+      "search",
+      "commands/command_line",
+      "report",
+      "commands/kineto",
+      "laboratory/tables",
+      "commands/list",
+      "commands/shell",
+      "commands/demo",
+      "commands/show",
+      "commands/goodput",
+      "commands/simulate",
+      "commands/compare",
+      "commands/memory",
+      "commands/growth",
+      "commands/import",
+      "commands/plan",
+      "commands/explain",
+      "commands/weights",
+      "commands/execute",
+      "commands/lower",
+      "commands/export",
+      "laboratory/kernels",
+      "laboratory/calibrate",
+      "commands/study",
+      "laboratory/validate"}},
 };
 
 // Rooms of other folders that a folder may include; with a room's name, what that room may include.
@@ -35,11 +63,14 @@ const std::set<std::string> rank_programs_part = {"models/model",   "models/trac
                                                   "schedules/step", "schedules/graph", "schedules/bundle"};
 const std::set<std::string> shared_by_both_programs = {"exec/run"};
 
-// "schedules/lower"; "scenarios" for a file of the folder itself.
+// "schedules/lower", "scenarios/commands/plan"; "scenarios" for a file of the folder itself.
 std::string room_of(const std::string& path) {
   const std::string folder = top_folder(path);
-  const std::size_t end = path.find('/', folder.size() + 1);
-  return end == std::string::npos ? folder : path.substr(0, end);
+  std::size_t end = path.find('/', folder.size() + 1);
+  if (end == std::string::npos) return folder;
+  for (const char* several : {"scenarios/commands", "scenarios/laboratory"})
+    if (path.substr(0, end) == several) end = path.find('/', end + 1);
+  return path.substr(0, end);
 }
 
 // The place of a room in its folder. Files of the folder itself are built on all rooms; models/namespaces.h is below

@@ -356,9 +356,8 @@ TEST_F(CalibrateCommand, ARunOnAGpuMovesTheConstantsOfItsKernels) {
                                        "cluster.trainer=generic"};
   Scenario scenario = load_scenario(path, small).scenario;
   scenario.cluster.groups[0].machine = slower_gpu();
-  set_prices(scenario);
   TaskGraph graph = lower(scenario.step);
-  const Durations durations = durations_of(graph, scenario.cluster);
+  const Durations durations = durations_of(graph, priced_cluster(scenario));
   set_global_order(graph, durations);
   const Timeline timeline = replay(graph, durations, 3);
   {
@@ -376,9 +375,8 @@ TEST_F(CalibrateCommand, ARunOnAGpuMovesTheConstantsOfItsKernels) {
   EXPECT_NEAR(machine.kernels.gemm[bfloat16]->share / truth.kernels.gemm[bfloat16]->share, 1, 0.03);
   Scenario again = load_scenario(path, small).scenario;
   again.cluster.groups[0].machine = machine;
-  set_prices(again);
   TaskGraph same = lower(again.step);
-  const Durations predicted = durations_of(same, again.cluster);
+  const Durations predicted = durations_of(same, priced_cluster(again));
   set_global_order(same, predicted);
   EXPECT_NEAR(replay(same, predicted, 3).makespan_s / timeline.makespan_s, 1, 0.02);
 }

@@ -12,6 +12,7 @@
 #include <optional>
 #include <sstream>
 
+#include "models/machine/priced_cluster.h"
 #include "scenarios/commands/execute/bundle.h"
 #include "scenarios/files/usage_error.h"
 #include "scenarios/predict/bubble_work.h"
@@ -127,7 +128,7 @@ void compare_wide_links(Scenario scenario, Comparison& found) {
   }
   const PreparedStep wide = prepared_step(std::move(scenario));
   const Timeline replayed = replay(wide.graph, wide.durations, steps);
-  const Timeline simulated = simulate(wide.graph, wide.scenario.cluster, wide.durations, {}).timeline;
+  const Timeline simulated = simulate(wide.graph, wide.cluster, wide.durations, {}).timeline;
   found.same_dates("starts with wide links", wide.graph, simulated.start, replayed.start, replayed.makespan_s);
   found.same_dates("ends with wide links", wide.graph, simulated.end, replayed.end, replayed.makespan_s);
   ++found.tally()["replayed with wide links"];
@@ -136,7 +137,7 @@ void compare_wide_links(Scenario scenario, Comparison& found) {
 // With messages of no bytes between stages, and collectives as durations.
 void compare_closed_forms(const PreparedStep& bare, Comparison& found) {
   found.begin("closed forms");
-  const Cluster& cluster = bare.scenario.cluster;
+  const PricedCluster& cluster = bare.cluster;
   if (speeds_change(cluster) || links_flap(cluster)) return;
   TaskGraph graph = bare.graph;
   for (Work& work : graph.works)
@@ -154,7 +155,7 @@ void compare_closed_forms(const PreparedStep& bare, Comparison& found) {
 // A job alone among several is the job alone.
 void compare_job(const PreparedStep& bare, const Timeline& simulated, Comparison& found) {
   found.begin("a job alone");
-  Cluster cluster = bare.scenario.cluster;
+  PricedCluster cluster = bare.cluster;
   if (cluster.ranks_per_gpu > 1) return;
   if (cluster.gpu_of_rank.empty())
     for (int rank = 0; rank < rank_count(bare.scenario.step.layout); ++rank) cluster.gpu_of_rank.push_back(rank);
@@ -171,7 +172,7 @@ void compare_critical_path(const Scenario& scenario, const PreparedStep& bare, d
   found.begin("critical path");
   PricedStep priced(scenario);
   found.near("critical path", "its step and the replay", priced.replay(), replayed_s);
-  found.near("critical path", "its sum and the replay", priced.seconds(bare.scenario.cluster), replayed_s);
+  found.near("critical path", "its sum and the replay", priced.seconds(bare.cluster), replayed_s);
 }
 
 double fullest(const TaskGraph& graph, const Timeline& timeline) {
@@ -184,7 +185,7 @@ double fullest(const TaskGraph& graph, const Timeline& timeline) {
 void compare_bounds(const PreparedStep& bare, const Timeline& simulated, Comparison& found) {
   found.begin("bounds");
   const Step& step = bare.scenario.step;
-  StepEstimator estimator(step, bare.scenario.cluster);
+  StepEstimator estimator(step, bare.cluster);
   const StepEstimate estimate = estimator.estimate(step);
   const double passes_s = estimator.passes_bound(step);
   const StepTerms& t = estimate.terms;
@@ -195,14 +196,14 @@ void compare_bounds(const PreparedStep& bare, const Timeline& simulated, Compari
   found.at_most("bound", "that of the passes and the simulated step", passes_s, simulated_s);
   found.at_most("bound of memory", "it and the timeline", estimate.memory_bytes, fullest(bare.graph, simulated));
   ++found.tally()["bounded"];
-  if (links_flap(bare.scenario.cluster)) return;
+  if (links_flap(bare.cluster)) return;
   const double replayed_s = step_time_of(bare.graph, replay(bare.graph, bare.durations, steps));
-  if (!speeds_change(bare.scenario.cluster))
+  if (!speeds_change(bare.cluster))
     found.at_most("bound", "that of the passes and the replayed step", passes_s, replayed_s);
   const Levers& levers = step.levers;
   const bool copies = !levers.offloaded.empty() || levers.offloaded_layers > 0 || step.optimizer.offload_fraction > 0;
   const bool plain = schedule_of(step).searched && step.layout.chunks == 1 && step.slices == 1;
-  if (rank_count(step.layout) > 1 || copies || !plain || uses_kfac(step) || is_degraded(bare.scenario.cluster)) return;
+  if (rank_count(step.layout) > 1 || copies || !plain || uses_kfac(step) || is_degraded(bare.cluster)) return;
   found.near("bound of one rank", "it and the step", passes_s, replayed_s);
   ++found.tally()["exact bounds"];
 }
@@ -302,7 +303,7 @@ void compare_engines(const Scenario& scenario, Comparison& found) {
   const bool filled = has_bubble_work(scenario);
   found.tally()["with bubble work"] += filled ? 1 : 0;
   const Timeline simulated =
-      filled ? simulate(bare.graph, bare.scenario.cluster, bare.durations, {}).timeline : whole.simulation.timeline;
+      filled ? simulate(bare.graph, bare.cluster, bare.durations, {}).timeline : whole.simulation.timeline;
   compare_bounds(bare, simulated, found);
   compare_job(bare, simulated, found);
   const double replayed_s = step_time_of(bare.graph, replay(bare.graph, bare.durations, steps));

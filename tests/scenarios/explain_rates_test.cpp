@@ -47,7 +47,6 @@ TEST(MovedStep, WithAnotherBandwidthIsTheReplayOfAMachineThatHasIt) {
     Scenario other = scenario;
     Machine& machine = other.cluster.groups.front().machine;
     (inside ? machine.node_link : machine.network_link).bandwidth /= 2;
-    set_prices(other);
     const double truth = replayed_step_s(other);
     EXPECT_GT(truth, 1.01 * step.seconds());
     EXPECT_NEAR(seconds_at(step, std::string(link) + "_bandwidth", 0.5), truth, order * truth) << link;
@@ -127,10 +126,9 @@ TEST(MovedStep, ASlowPipelineRankMakesTheStepLonger) {
 
 TEST(Rates, HaveDistinctNamesAndSpreads) {
   for (const char* name : {"llama-8b-64xh100.yaml", "tiny-llama-cpu.yaml"}) {
-    Scenario scenario = loaded(name);
-    set_prices(scenario);
+    const Scenario scenario = loaded(name);
     std::vector<std::string> ids;
-    for (const Rate& rate : rates_of(scenario)) {
+    for (const Rate& rate : rates_of(scenario, priced_cluster(scenario))) {
       EXPECT_GT(rate.spread, 0) << rate.name;
       ids.push_back(rate.id);
     }

@@ -1,5 +1,6 @@
 // Trainers' files: facts about time and memory, each with a source, and clear errors.
 #include "scenarios/language/load_trainer.h"
+#include "models/machine/priced_cluster.h"
 
 #include <gmock/gmock.h>
 
@@ -162,11 +163,11 @@ TEST(LoadTrainer, AGraphOfTheWholeStepTakesTheHostsLaunchesAway) {
     LoadResult loaded = load_scenario(SLIPWAY_SOURCE_DIR "/scenarios/examples/mixtral-8x7b-64xh100.yaml",
                                       {"cluster.trainer=megatron-core", "schedule.cuda_graphs=" + graphs});
     EXPECT_TRUE(loaded.errors.empty()) << describe(loaded.errors);
-    set_prices(loaded.scenario);
+    const PricedCluster cluster = priced_cluster(loaded.scenario);
     TaskGraph graph = lower(loaded.scenario.step);
-    order_and_price(graph, loaded.scenario.cluster);
+    order_and_price(graph, cluster);
     double seconds = 0;
-    for (const HostIssue::Share& share : host_issue_of(graph, loaded.scenario.cluster).shares)
+    for (const HostIssue::Share& share : host_issue_of(graph, cluster).shares)
       if (share.rank == 0) seconds += share.after - (share.waits ? 0 : share.before);
     return seconds;
   };

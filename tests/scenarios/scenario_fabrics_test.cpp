@@ -227,8 +227,7 @@ TEST_F(ScenarioCollectives, AreNcclsWithATrainerUnlessTheScenarioSaysOtherwise) 
     overrides.insert(overrides.end(), {"cluster.machine=h100-80gb", "cluster.trainer=nanotron"});
     LoadResult result = folder.load(sound_scenario(), overrides);
     EXPECT_EQ(describe(result.errors), "");
-    set_prices(result.scenario);
-    return result.scenario.cluster;
+    return static_cast<Cluster>(priced_cluster(result.scenario));
   };
   EXPECT_EQ(of(priced({}), Axis::data), Algorithm::nccl);
   const Cluster own = priced({"cluster.collectives.data=tree"});

@@ -193,7 +193,7 @@ TEST_F(ScenarioLoad, TheResolvedTextOfATrainerLoadsToTheSamePrices) {
   Scenario again = loaded(load_scenario(folder.write("again.yaml", first.resolved), {}));
   expect_same(first, again);
   EXPECT_TRUE(again.trainer.eager);
-  for (Scenario* each : {&first, &again}) set_prices(*each);
+  for (Scenario* each : {&first, &again}) each->cluster = priced_cluster(*each);
   const double book = book_constants().node_share, port = first.cluster.groups[0].machine.node_link.bandwidth;
   EXPECT_NEAR(first.cluster.fabrics[0].bandwidth, 0.5 * book * port, 1e-6 * port);
   for (std::size_t i = 0; i < first.cluster.fabrics.size(); ++i)

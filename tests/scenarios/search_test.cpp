@@ -306,9 +306,7 @@ void expect_exact_around(Scenario scenario, ActionLists lists, int chunks, const
   constexpr int micro_batches = 4;
   scenario.step.actions = std::make_shared<const ActionLists>(std::move(lists));
   scenario.step.layout.chunks = chunks;
-  Scenario priced = scenario;
-  set_prices(priced);
-  StepEstimator estimator(scenario.step, priced.cluster, scenario.memory);
+  StepEstimator estimator(scenario.step, priced_cluster(scenario), scenario.memory);
   const SearchSpace space = search_space(scenario, {});
   std::vector<PricedLayout> all;
   each_layout(scenario, space, [&](const Step& choice) {

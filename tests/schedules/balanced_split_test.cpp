@@ -7,6 +7,7 @@
 #include <random>
 
 #include "models/machine/cost.h"
+#include "models/machine/priced_cluster.h"
 #include "schedules/bound/balanced_split.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/metrics.h"
@@ -28,8 +29,8 @@ Machine gpu(const std::string& name, double peak) {
   return machine;
 }
 
-Cluster mixed(std::vector<double> peaks) {
-  Cluster cluster;
+PricedCluster mixed(std::vector<double> peaks) {
+  PricedCluster cluster;
   for (const double peak : peaks) cluster.groups.push_back({gpu("of " + std::to_string(peak), peak), 1, 1});
   cluster.fabrics = default_fabrics(cluster.groups);
   return cluster;
@@ -48,7 +49,7 @@ TEST(TimeBalancedSplit, HasTheFastestSlowestStageOfAllSplits) {
   const std::vector<std::vector<double>> clusters{{1e13, 3e13}, {3e13, 1e13}, {1e13, 2e13, 5e13}, {4e13, 4e13, 1e13}};
   for (const std::vector<double>& peaks : clusters) {
     for (const int layers : {4, 7, 10}) {
-      const Cluster cluster = mixed(peaks);
+      const PricedCluster cluster = mixed(peaks);
       const Step in = step(static_cast<int>(peaks.size()), layers, 4);
       const auto seconds = split_loads(in, cluster).seconds;
       const std::vector<int> balanced = time_balanced_layers(in, cluster);
@@ -77,7 +78,7 @@ TEST(TimeBalancedSplit, GivesAThreeTimesAsFastGpuAboutThreeTimesTheLayers) {
 
 // A stage's load equals the seconds of its segments in the task graph for one micro-batch.
 TEST(TimeBalancedSplit, WeighsWhatTheTaskGraphIsPricedBy) {
-  const Cluster cluster = mixed({3e13, 1e13});
+  const PricedCluster cluster = mixed({3e13, 1e13});
   const Step in = step(2, 4, 1);
   const auto seconds = split_loads(in, cluster).seconds;
   const TaskGraph graph = lower(in);
@@ -93,8 +94,8 @@ TEST(TimeBalancedSplit, WeighsWhatTheTaskGraphIsPricedBy) {
 TEST(TimeBalancedSplit, CountsTheSlowestReplicaOfAStage) {
   Step in = step(2, 12, 4);
   in.layout.data = 2;
-  const Cluster both = mixed({3e13, 1e13, 1e13, 3e13}), slow = mixed({1e13, 1e13, 1e13, 1e13}),
-                apart = mixed({3e13, 3e13, 1e13, 1e13});
+  const PricedCluster both = mixed({3e13, 1e13, 1e13, 3e13}), slow = mixed({1e13, 1e13, 1e13, 1e13}),
+                      apart = mixed({3e13, 3e13, 1e13, 1e13});
   EXPECT_FALSE(has_unequal_stages(both, in.layout));
   EXPECT_TRUE(has_unequal_stages(apart, in.layout));
   EXPECT_EQ(groups_of_pipeline_ranks(both, in.layout), (std::vector<std::vector<int>>{{0, 1}, {2, 3}}));
@@ -122,7 +123,7 @@ TEST(TimeBalancedSplit, OfSeveralChunksARankStepsAtLeastAsFastAsChunkByChunk) {
       in.model = model;
       in.layout.chunks = 2;
       in.schedule = schedule;
-      const Cluster cluster = mixed(peaks);
+      const PricedCluster cluster = mixed(peaks);
       const auto seconds = [&](std::vector<int> layers) {
         in.layout.split = SplitKind::list, in.layout.split_list = std::move(layers);
         TaskGraph graph = lower(in);
@@ -144,7 +145,7 @@ TEST(TimeBalancedSplit, OfSeveralChunksARankStepsAtLeastAsFastAsChunkByChunk) {
 
 TEST(UnequalStages, ArePricedByTheirOwnMachine) {
   const Step in = step(2, 4, 2);
-  const Cluster cluster = mixed({3e13, 1e13});
+  const PricedCluster cluster = mixed({3e13, 1e13});
   EXPECT_TRUE(has_unequal_stages(cluster, in.layout));
   EXPECT_FALSE(has_unequal_stages(mixed({1e13, 1e13}), in.layout));
   const TaskGraph graph = lower(in);
@@ -159,7 +160,7 @@ TEST(UnequalStages, ArePricedByTheirOwnMachine) {
 
 TEST(UnequalStages, AreFasterInBalanceThanEven) {
   Step in = step(2, 16, 16);
-  const Cluster cluster = mixed({3e13, 1e13});
+  const PricedCluster cluster = mixed({3e13, 1e13});
   const auto seconds = [&] {
     TaskGraph graph = lower(in);
     const Durations durations = order_and_price(graph, cluster);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "models/machine/priced_cluster.h"
 #include "schedules/lower/lowering.h"
 #include "schedules/time/beside.h"
 #include "schedules/time/durations.h"
@@ -15,8 +16,8 @@ namespace {
 
 constexpr double longer = 1, share = longer / (1 + longer);
 
-Cluster fitted_cluster() {
-  Cluster cluster = hand_cluster(1, 2, 1e9, 1e-6);
+PricedCluster fitted_cluster() {
+  PricedCluster cluster = hand_cluster(1, 2, 1e9, 1e-6);
   cluster.groups.front().machine.trained = true;
   cluster.groups.front().machine.constants.beside = longer;
   return cluster;

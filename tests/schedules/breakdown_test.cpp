@@ -1,6 +1,7 @@
 // Where a step's time goes: both accounts sum to the step, and each part is what a closed form says.
 #include "schedules/time/breakdown.h"
 #include "models/machine/cost.h"
+#include "models/machine/priced_cluster.h"
 
 #include <gtest/gtest.h>
 
@@ -26,8 +27,8 @@ Machine core() {
   return machine;
 }
 
-Cluster cluster_of(int nodes, int per_node) {
-  Cluster cluster;
+PricedCluster cluster_of(int nodes, int per_node) {
+  PricedCluster cluster;
   cluster.groups = {{core(), nodes, per_node}};
   cluster.fabrics = default_fabrics(cluster.groups);
   return cluster;
@@ -53,7 +54,7 @@ struct Replayed {
   double step_s = 0;
 };
 
-Replayed replayed(const Step& step, const Cluster& cluster) {
+Replayed replayed(const Step& step, const PricedCluster& cluster) {
   Replayed result{lower(step), {}, {}, 0};
   result.durations = order_and_price(result.graph, cluster);
   result.timeline = replay(result.graph, result.durations, 3);
@@ -96,7 +97,7 @@ TEST(Breakdown, ProductsOfAForwardPassAreThoseOfItsOperators) {
 
 TEST(Breakdown, AGpusTimeAndThePathBothSumToTheStep) {
   for (const auto& [tensor, pipeline, data] : {std::tuple{1, 1, 1}, {2, 1, 4}, {1, 4, 2}, {2, 2, 2}}) {
-    const Cluster cluster = cluster_of(2, 4);
+    const PricedCluster cluster = cluster_of(2, 4);
     const Replayed run = replayed(step_of(tensor, pipeline, data), cluster);
     const TimeParts ranks = rank_parts(run.graph, cluster, run.durations, run.timeline);
     EXPECT_NEAR(ranks.sum(), run.step_s, 1e-9 * run.step_s);
@@ -106,7 +107,7 @@ TEST(Breakdown, AGpusTimeAndThePathBothSumToTheStep) {
 }
 
 TEST(Breakdown, MessagesAreThoseOfTheLayoutsAxes) {
-  const Cluster cluster = cluster_of(2, 4);
+  const PricedCluster cluster = cluster_of(2, 4);
   const auto parts_of = [&](const Step& step) {
     const Replayed run = replayed(step, cluster);
     return rank_parts(run.graph, cluster, run.durations, run.timeline);
@@ -123,7 +124,7 @@ TEST(Breakdown, MessagesAreThoseOfTheLayoutsAxes) {
 
 // One rank computes its own step twice as slowly: half of the time is the slow GPU's.
 TEST(Breakdown, ASlowGpuIsAPartOfItsOwn) {
-  Cluster cluster = cluster_of(1, 1);
+  PricedCluster cluster = cluster_of(1, 1);
   cluster.degradation.slowdown = {2};
   const Replayed run = replayed(step_of(1, 1, 1), cluster);
   const TimeParts ranks = rank_parts(run.graph, cluster, run.durations, run.timeline);
@@ -135,7 +136,7 @@ TEST(Breakdown, ASlowGpuIsAPartOfItsOwn) {
 
 TEST(Breakdown, FullRecomputationIsThePassThatIsMadeAgain) {
   Step step = step_of(1, 1, 1);
-  const Cluster cluster = cluster_of(1, 1);
+  const PricedCluster cluster = cluster_of(1, 1);
   const Replayed plain = replayed(step, cluster);
   step.recompute = Recompute::full;
   const Replayed again = replayed(step, cluster);

@@ -21,10 +21,10 @@ namespace slipway::test {
 namespace {
 
 // Two nodes of four GPUs.
-Cluster two_nodes(double task_overhead = 0) {
+PricedCluster two_nodes(double task_overhead = 0) {
   Machine gpu = round_gpu();
   gpu.task_overhead = task_overhead;
-  Cluster cluster;
+  PricedCluster cluster;
   cluster.name = "two nodes";
   cluster.groups = {{gpu, 2, 4}};
   cluster.fabrics = default_fabrics(cluster.groups);
@@ -122,7 +122,7 @@ struct Lowered {
   TaskGraph graph;
   Durations durations;
 };
-Lowered lowered(const Step& input, const Cluster& cluster) {
+Lowered lowered(const Step& input, const PricedCluster& cluster) {
   Lowered run{lower(input), {}};
   run.durations = durations_of(run.graph, cluster);
   set_global_order(run.graph, run.durations);
@@ -140,7 +140,7 @@ constexpr double rounding = 1 + 1e-9;
 
 TEST(StepEstimate, IsALowerBoundOnClustersWithSlowAndFastGpusAndSlowPortsToo) {
   std::mt19937 random(5);
-  Cluster cluster = two_nodes(0);
+  PricedCluster cluster = two_nodes(0);
   for (std::uint64_t gpu = 0; gpu < 8; ++gpu)
     cluster.degradation.slowdown.push_back(spread_factor(Spread::lognormal, 0.3, 1, gpu));
   cluster.degradation.ports = {{static_cast<int>(cluster.fabrics.size()) - 1, 1, -1, 0.7, 1e-3, 0.4}};
@@ -161,7 +161,7 @@ TEST(StepEstimate, IsALowerBoundOnClustersWithSlowAndFastGpusAndSlowPortsToo) {
 TEST(StepEstimate, IsALowerBoundOnSeveralMachinesAndKnowsTheSlowestReplica) {
   std::mt19937 random(9);
   for (const bool slow_first : {false, true}) {
-    Cluster cluster = two_nodes();
+    PricedCluster cluster = two_nodes();
     cluster.groups = {{cluster.groups[0].machine, 1, 4}, {cluster.groups[0].machine, 1, 4}};
     Machine& slow = cluster.groups[slow_first ? 0 : 1].machine;
     slow.name = "slow", slow.peak_flops.fill(2e12);
@@ -188,7 +188,7 @@ TEST(StepEstimate, IsALowerBoundOfTheSimulatedStepAndOfItsMemory) {
   std::mt19937 random(1);
   double closest = 0;
   for (const double overhead : {0.0, 5e-6}) {
-    const Cluster cluster = two_nodes(overhead);
+    const PricedCluster cluster = two_nodes(overhead);
     for (int i = 0; i < 300; ++i) {
       const Drawn drawn = random_step(random);
       const Step& in = drawn.input;
@@ -215,7 +215,7 @@ TEST(StepEstimate, IsALowerBoundOfTheSimulatedStepAndOfItsMemory) {
 TEST(StepEstimate, IsALowerBoundWhereRanksShareGpusAndKnowsThatTheyDo) {
   std::mt19937 random(11);
   for (const int gpus : {1, 2, 4}) {
-    Cluster cluster = two_nodes(5e-6);
+    PricedCluster cluster = two_nodes(5e-6);
     cluster.groups[0].nodes = 1, cluster.groups[0].gpus_per_node = gpus;
     cluster.ranks_per_gpu = 8 / gpus;
     cluster.fabrics = default_fabrics(cluster.groups);
@@ -248,7 +248,7 @@ bool takes(Step& step, const Schedule& schedule) {
 // Schedules that plan does not search by itself: split backwards, stages in a V, copies of the model.
 TEST(StepEstimate, IsALowerBoundOfEverySchedule) {
   std::mt19937 random(3);
-  const Cluster cluster = two_nodes(5e-6);
+  const PricedCluster cluster = two_nodes(5e-6);
   int compared = 0;
   for (int i = 0; i < 60; ++i) {
     Drawn drawn = random_step(random);
@@ -272,8 +272,8 @@ TEST(StepEstimate, IsALowerBoundOfEverySchedule) {
 }
 
 // Two nodes of four GPUs, with kernels as if measured.
-Cluster trained_nodes(const TrainerFacts& facts, const StepConstants& constants) {
-  Cluster cluster = two_nodes();
+PricedCluster trained_nodes(const TrainerFacts& facts, const StepConstants& constants) {
+  PricedCluster cluster = two_nodes();
   Machine& gpu = cluster.groups[0].machine;
   gpu.generation = Generation::ampere;
   const auto bfloat16 = static_cast<std::size_t>(Format::bfloat16);
@@ -282,7 +282,7 @@ Cluster trained_nodes(const TrainerFacts& facts, const StepConstants& constants)
   for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter, Collective::all_reduce})
     gpu.kernels.collective[static_cast<std::size_t>(collective)] =
         CollectiveConstants{.share = 0.8, .own = 0.3, .launch = 4e-6, .hop = 1e-6, .ramp = 2e-8};
-  return trained(cluster, facts, [&](const Machine&) { return constants; });
+  return priced(cluster, facts, [&](const Machine&) { return constants; });
 }
 
 // `host_kernel`: seconds.
@@ -318,7 +318,7 @@ struct Compared {
   StepEstimate estimate;
   double passes_s = 0, step_s = 0;
 };
-Compared compared(const Step& step, const Cluster& cluster) {
+Compared compared(const Step& step, const PricedCluster& cluster) {
   TaskGraph graph = lower(step);
   const Durations durations = order_and_price(graph, cluster);
   StepEstimator estimator(step, cluster);
@@ -351,7 +351,7 @@ TEST(StepEstimate, IsALowerBoundOfAStepWithLevers) {
     for (int i = 0; i < 200; ++i) {
       const Drawn drawn = random_step_with_levers(random);
       const Step& step = drawn.input;
-      const Cluster cluster = trained_nodes({}, constants_with_host(host));
+      const PricedCluster cluster = trained_nodes({}, constants_with_host(host));
       const Compared bounds = compared(step, cluster);
       EXPECT_LE(bounds.estimate.bound_s, bounds.passes_s * rounding) << drawn.text;
       EXPECT_LE(bounds.passes_s, bounds.step_s * rounding) << host << " " << drawn.text;
@@ -398,8 +398,8 @@ TEST(StepEstimate, IsALowerBoundOfATrainersStepOnOneNodeAndOnSlowAndUnequalOnes)
   std::mt19937 random(23);
   for (const auto& [trainer, facts] : trainers())
     for (const double host : {0.0, 3e-6, 5e-5}) {
-      Cluster one = trained_nodes(facts, constants_with_host(host));
-      Cluster slow = one, unequal = one;
+      PricedCluster one = trained_nodes(facts, constants_with_host(host));
+      PricedCluster slow = one, unequal = one;
       one.groups[0].nodes = 1, one.groups[0].gpus_per_node = 8;
       for (std::uint64_t gpu = 0; gpu < 8; ++gpu)
         slow.degradation.slowdown.push_back(spread_factor(Spread::lognormal, 0.3, 1, gpu));
@@ -408,8 +408,8 @@ TEST(StepEstimate, IsALowerBoundOfATrainersStepOnOneNodeAndOnSlowAndUnequalOnes)
       Machine& other = unequal.groups[1].machine;
       other.name = "other", other.peak_flops.fill(3e12), other.constants.host_kernel = 2 * host;
       unequal.fabrics = default_fabrics(unequal.groups);
-      unequal = trained(unequal, facts, [](const Machine& machine) { return machine.constants; });
-      for (const Cluster& cluster : {one, slow, unequal})
+      unequal = priced(unequal, facts, [](const Machine& machine) { return machine.constants; });
+      for (const PricedCluster& cluster : {one, slow, unequal})
         for (int i = 0; i < 20; ++i) {
           const Drawn drawn = random_trained_step(random);
           const Compared bounds = compared(drawn.input, cluster);
@@ -479,7 +479,7 @@ TEST(StepEstimate, OfATrainersOneRankIsTheStepItself) {
 TEST(StepEstimate, OfAPipelineWithFreeMessagesIsMicroBatchesOfTheSlowestStageAndOneOfTheOthers) {
   StepConstants constants = constants_with_host(0);
   constants.node_start = constants.network_start = constants.network_hop = 0;
-  Cluster cluster = trained_nodes({.cuts_transfers = false}, constants);
+  PricedCluster cluster = trained_nodes({.cuts_transfers = false}, constants);
   for (Fabric& fabric : cluster.fabrics) fabric.bandwidth = 1e30, fabric.latency = 0;
   Step step = small_step();
   step.layout.pipeline = 4;
@@ -505,7 +505,7 @@ TEST(StepEstimate, OfOneRankWithoutCommunicationIsTheStepItself) {
   in.model = llama("llama",
                    {.layers = 8, .hidden = 128, .ffn = 384, .heads = 4, .kv_heads = 4, .vocab = 1024, .sequence = 64});
   in.global_batch = 4;
-  Cluster cluster = two_nodes();
+  PricedCluster cluster = two_nodes();
   const Lowered run = lowered(in, cluster);
   const double step = metrics(run, replay(run.graph, run.durations, 3)).step_time_s;
   EXPECT_NEAR(estimate_step(in, cluster).bound_s, step, 1e-12 * step);

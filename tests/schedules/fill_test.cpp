@@ -7,6 +7,7 @@
 
 #include <map>
 
+#include "models/machine/priced_cluster.h"
 #include "schedules/check/check.h"
 #include "schedules/fill/evaluation.h"
 #include "schedules/fill/fill.h"
@@ -272,7 +273,7 @@ Evaluated evaluated(const char* schedule, Layout layout) {
   input.micro_batch = 2;
   input.dtype = Dtype::float32;
   input.global_batch = 8 * layout.data;
-  Cluster cluster = hand_cluster(1, rank_count(layout), 1e9, 1e-6);
+  PricedCluster cluster = hand_cluster(1, rank_count(layout), 1e9, 1e-6);
   Machine& machine = cluster.groups[0].machine;
   machine.peak_flops[static_cast<std::size_t>(Dtype::float32)] = 1e11;
   machine.memory_bandwidth = 1e12;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "models/machine/priced_cluster.h"
 #include "models/training/kfac.h"
 #include "schedules/fill/kfac.h"
 #include "schedules/graph/bubble_work.h"
@@ -42,7 +43,7 @@ Filled filled(const char* schedule, int data, Recompute recompute = Recompute::n
   input.recompute = recompute;
   input.global_batch = 8 * data;
   input.optimizer.name = "kfac";
-  Cluster cluster = hand_cluster(1, 2 * data, 1e9, 1e-6);
+  PricedCluster cluster = hand_cluster(1, 2 * data, 1e9, 1e-6);
   Machine& machine = cluster.groups[0].machine;
   machine.peak_flops[static_cast<std::size_t>(Dtype::float32)] = 1e12;
   machine.memory_bandwidth = 1e12;
@@ -217,7 +218,7 @@ TEST(KfacStep, HoldsOnAReplicaTheInversesThatItMakes) {
 
 TEST(KfacStep, ReplicasOnUnlikeMachinesShareOutAlike) {
   Filled f = filled("1f1b", 2);
-  Cluster cluster = hand_cluster(1, 4, 1e9, 1e-6);
+  PricedCluster cluster = hand_cluster(1, 4, 1e9, 1e-6);
   Machine& machine = cluster.groups[0].machine;
   machine.peak_flops[static_cast<std::size_t>(Dtype::float32)] = 1e12;
   machine.memory_bandwidth = 1e12;

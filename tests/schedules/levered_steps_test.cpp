@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "models/machine/priced_cluster.h"
 #include "schedules/check/check.h"
 #include "schedules/lower/lowering.h"
 #include "schedules/memory/counted_memory.h"
@@ -165,7 +166,7 @@ TEST(LeveredSteps, HoldOffloadedInputsOfTwoLayersAlone) {
 TEST(LeverRules, RefuseOffloadWithoutALinkToTheHost) {
   Step step = step_of(false);
   step.levers.offloaded = set_of(OffloadedInput::core_attn);
-  Cluster cluster;
+  PricedCluster cluster;
   cluster.groups = {{round_gpu(), 1, 4}};
   cluster.fabrics = default_fabrics(cluster.groups);
   const std::vector<Refusal> found = refusals(step, cluster);
@@ -183,7 +184,7 @@ TEST(LeveredSteps, WaitForASlowLinkToTheHost) {
   step.global_batch = 1;
   step.levers.offloaded = set_of(OffloadedInput::layer_inputs);
   step.recompute = Recompute::full;
-  Cluster cluster;
+  PricedCluster cluster;
   cluster.groups = {{round_gpu(), 1, 1}};
   cluster.fabrics = default_fabrics(cluster.groups);
   Machine& machine = cluster.groups[0].machine;

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "models/machine/priced_cluster.h"
 #include "schedules/bound/estimate.h"
 #include "schedules/check/check.h"
 #include "schedules/lower/lowering.h"
@@ -160,8 +161,8 @@ TEST(NarrowSteps, RefuseTokensOfEightBitsForProductsThatTakeNone) {
 
 // Optimizer states in the host's memory.
 
-Cluster with_host() {
-  Cluster cluster;
+PricedCluster with_host() {
+  PricedCluster cluster;
   cluster.groups = {{round_gpu(), 1, 2}};
   cluster.fabrics = default_fabrics(cluster.groups);
   Machine& machine = cluster.groups[0].machine;
@@ -173,7 +174,7 @@ Cluster with_host() {
 
 // Of a quarter of a rank's half of the parameters: 4 bytes of gradient out, 30 of update, 2 of weights in.
 TEST(OptimizerOffload, CopiesGradientsUpdatesOnTheHostAndCopiesWeightsBack) {
-  const Cluster cluster = with_host();
+  const PricedCluster cluster = with_host();
   Step step = narrow_step(NarrowRecipe::none, false);
   const double held = (2 * (linears + norms) + 2 * 512.0 * hidden + hidden) / 2;
   const double before = update_seconds_of(step, cluster.groups[0].machine);
@@ -206,7 +207,7 @@ TEST(OptimizerOffload, TakesItsShareOfTheStatesFromTheGpusMemory) {
 TEST(OptimizerOffload, IsRefusedWhereTheHostsMemoryIsUnknown) {
   Step step = narrow_step(NarrowRecipe::none, false);
   step.optimizer.offload_fraction = 1;
-  Cluster cluster = with_host();
+  PricedCluster cluster = with_host();
   EXPECT_TRUE(refusals(step, cluster).empty());
   cluster.groups[0].machine.host_memory_bandwidth = 0;
   ASSERT_EQ(refusals(step, cluster).size(), 1U);
@@ -215,7 +216,7 @@ TEST(OptimizerOffload, IsRefusedWhereTheHostsMemoryIsUnknown) {
 }
 
 TEST(NarrowSteps, HaveBoundsBelowTheSimulationAndGraphsWithoutViolations) {
-  Cluster cluster = with_host();
+  PricedCluster cluster = with_host();
   cluster.groups[0].gpus_per_node = 8;
   cluster.fabrics = default_fabrics(cluster.groups);
   constexpr double rounding = 1 + 1e-9;

@@ -1,5 +1,6 @@
 // Tensor-parallel overlap: a message in t pieces beside its product, in both engines' prices and in the bound.
 #include "schedules/time/overlap.h"
+#include "models/machine/priced_cluster.h"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +14,8 @@
 namespace slipway::test {
 namespace {
 
-Cluster one_node() {
-  Cluster cluster;
+PricedCluster one_node() {
+  PricedCluster cluster;
   cluster.groups = {{round_gpu(), 1, 4}};
   cluster.fabrics = default_fabrics(cluster.groups);
   return cluster;
@@ -54,7 +55,7 @@ TEST(TensorOverlap, IsOfTheFourProductsOfALayerInBothDirections) {
   for (const Work& work : plain.works) EXPECT_EQ(product_beside(plain, work).product, nullptr);
 }
 
-double step_time(const Step& step, const Cluster& cluster, CollectiveFidelity fidelity) {
+double step_time(const Step& step, const PricedCluster& cluster, CollectiveFidelity fidelity) {
   TaskGraph graph = lower(step);
   const Durations durations = order_and_price(graph, cluster);
   SimulationOptions options;
@@ -63,7 +64,7 @@ double step_time(const Step& step, const Cluster& cluster, CollectiveFidelity fi
 }
 
 TEST(TensorOverlap, ShortensTheStepByTheSameInBothFidelitiesAndTheBoundStaysBelow) {
-  const Cluster cluster = one_node();
+  const PricedCluster cluster = one_node();
   for (const auto fidelity : {CollectiveFidelity::closed_form, CollectiveFidelity::flows}) {
     const double without = step_time(sharded(false), cluster, fidelity),
                  with = step_time(sharded(true), cluster, fidelity);

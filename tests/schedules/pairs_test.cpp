@@ -1,5 +1,6 @@
 // Pairs of a forward and a backward: the order of the compute lane, what it hides, and what it leaves as it was.
 #include "schedules/lower/pairs.h"
+#include "models/machine/priced_cluster.h"
 
 #include <gtest/gtest.h>
 
@@ -22,8 +23,8 @@ namespace slipway::test {
 namespace {
 
 // Two nodes of four GPUs; all-to-alls between the nodes are slow.
-Cluster two_nodes() {
-  Cluster cluster;
+PricedCluster two_nodes() {
+  PricedCluster cluster;
   cluster.name = "two nodes";
   cluster.groups = {{round_gpu(), 2, 4}};
   cluster.fabrics = default_fabrics(cluster.groups);
@@ -61,13 +62,13 @@ std::vector<std::string> compute_labels(const TaskGraph& graph, int rank) {
 }
 
 // Two nodes whose network has this share of its bandwidth.
-Cluster with_network(double share) {
-  Cluster cluster = two_nodes();
+PricedCluster with_network(double share) {
+  PricedCluster cluster = two_nodes();
   cluster.fabrics.back().bandwidth *= share;
   return cluster;
 }
 
-double simulated_step_s(const Step& step, const Cluster& cluster) {
+double simulated_step_s(const Step& step, const PricedCluster& cluster) {
   TaskGraph graph = lower(step);
   const Durations durations = order_and_price(graph, cluster);
   return step_time_of(graph, simulate(graph, cluster, durations, {}).timeline);
@@ -110,13 +111,13 @@ TEST(Pairs, ChangeNeitherTasksNorWhatTheyNeed) {
   }
 }
 
-double step_time(const Step& step, const Cluster& cluster) {
+double step_time(const Step& step, const PricedCluster& cluster) {
   TaskGraph graph = lower(step);
   const Durations durations = order_and_price(graph, cluster);
   return step_time_of(graph, simulate(graph, cluster, durations, {}).timeline);
 }
 
-double compute_time(const Step& step, const Cluster& cluster) {
+double compute_time(const Step& step, const PricedCluster& cluster) {
   TaskGraph graph = lower(step);
   const Durations durations = order_and_price(graph, cluster);
   double seconds = 0;
@@ -126,7 +127,7 @@ double compute_time(const Step& step, const Cluster& cluster) {
 
 // Megatron-Core's purpose: what 1F1B exposes of its all-to-alls, pairs hide behind the other micro-batch's compute.
 TEST(Pairs, HideAllToAllsBehindTheComputeOfTheOtherMicroBatch) {
-  Cluster cluster = two_nodes();
+  PricedCluster cluster = two_nodes();
   for (Fabric& fabric : cluster.fabrics) fabric.bandwidth *= 4;
   const Step plain = with_experts("1f1b", 1, 1, 8, 16), merged = with_experts("1f1b-merged", 1, 1, 8, 16);
   const double compute = compute_time(plain, cluster);
@@ -179,7 +180,7 @@ TEST(Pairs, ReduceABlockBehindAllItsGradientsWithDelayedOnesToo) {
 
 // The message of an input gradient starts before the weight gradient: where messages take long, more is hidden.
 TEST(Pairs, WithDelayedWeightGradientsHideMoreOfTheirMessages) {
-  const Cluster cluster = two_nodes();
+  const PricedCluster cluster = two_nodes();
   const auto step_s = [&](bool delayed) {
     Step step = with_experts("1f1b-merged", 1, 1, 8, 8);
     step.delay_weight_grads = delayed;
@@ -200,7 +201,7 @@ TEST(Pairs, HaveALowerBoundWhateverTheNetwork) {
               Step step = with_experts(schedule, pipeline, chunks, data, 8);
               step.delay_weight_grads = delayed, step.recompute = recompute;
               if (!legal(step)) continue;
-              const Cluster cluster = with_network(network);
+              const PricedCluster cluster = with_network(network);
               const double bound_s = StepEstimator(step, cluster).passes_bound(step);
               EXPECT_LE(bound_s, simulated_step_s(step, cluster) * (1 + 1e-6))
                   << schedule << " pipeline " << pipeline << " chunks " << chunks << " delayed " << delayed
@@ -212,7 +213,7 @@ TEST(Pairs, HaveALowerBoundWhateverTheNetwork) {
 
 // The tokens of a pair's forward and of its backward travel on one lane, so no order hides one behind the other.
 TEST(Pairs, AreBoundedByAllTheirAllToAllsWhereTheNetworkIsSlow) {
-  const Cluster cluster = with_network(0.01);
+  const PricedCluster cluster = with_network(0.01);
   const Step step = with_experts("1f1b-merged", 1, 1, 8, 8);
   TaskGraph graph = lower(step);
   const Durations durations = order_and_price(graph, cluster);
@@ -241,7 +242,7 @@ TEST(Pairs, WithoutMessagesInsideAreOneAfterTheOther) {
 }
 
 TEST(Pairs, AndUnevenGroupsAndEmptyStagesHaveBoundsBelowTheSimulation) {
-  const Cluster cluster = two_nodes();
+  const PricedCluster cluster = two_nodes();
   constexpr double rounding = 1 + 1e-9;
   struct Drawn {
     const char* schedule;

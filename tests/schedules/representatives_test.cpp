@@ -1,6 +1,7 @@
 // A step of representative ranks against the step of all ranks: simulated, replayed and in memory. Layouts are random,
 // on clusters with different links, shared ports or unlike nodes.
 #include "schedules/lower/representatives.h"
+#include "models/machine/priced_cluster.h"
 
 #include <gtest/gtest.h>
 
@@ -53,8 +54,8 @@ constexpr Setting settings[] = {{"nodes of four", 4, 4, 1, 4e9, true},
                                 {"rails", 4, 4, 1, 4e9, true, Algorithm::multi_ring, "rail-optimised"},
                                 {"an oversubscribed fat tree", 4, 4, 1, 4e9, false, Algorithm::ring, "fat-tree", 2}};
 
-Cluster cluster_of(const Setting& setting) {
-  Cluster cluster;
+PricedCluster cluster_of(const Setting& setting) {
+  PricedCluster cluster;
   cluster.name = setting.name;
   cluster.groups = {{gpu(setting.network_bandwidth), setting.nodes, setting.gpus}};
   cluster.fabrics = default_fabrics(cluster.groups);
@@ -162,7 +163,7 @@ struct OrderedStep {
   double fullest = 0;
   std::size_t tasks = 0;
 };
-OrderedStep simulated(const Step& input, const Cluster& cluster, const Representatives& representatives = {}) {
+OrderedStep simulated(const Step& input, const PricedCluster& cluster, const Representatives& representatives = {}) {
   TaskGraph graph = lower(input, representatives);
   const Durations durations = durations_of(graph, cluster);
   set_global_order(graph, durations);
@@ -178,7 +179,7 @@ class RepresentedSteps : public testing::TestWithParam<Setting> {};
 
 TEST_P(RepresentedSteps, AreTheStepsOfAllRanks) {
   std::mt19937 random(3);
-  const Cluster cluster = cluster_of(GetParam());
+  const PricedCluster cluster = cluster_of(GetParam());
   const int ranks = rank_capacity(cluster);
   int represented = 0;
   for (int i = 0; i < 40; ++i) {
@@ -208,25 +209,25 @@ INSTANTIATE_TEST_SUITE_P(On, RepresentedSteps, testing::ValuesIn(settings), [](c
 TEST(Representatives, LeavesOutOnlyMembersThatAreLikeAnother) {
   Layout layout;
   layout.tensor = 2, layout.data = 8;
-  const auto lowered = [&](const Cluster& cluster) {
+  const auto lowered = [&](const PricedCluster& cluster) {
     const Representatives representatives = representatives_of(cluster, layout, {});
     return representatives.tensor * representatives.replicas;
   };
-  Cluster cluster = cluster_of(settings[0]);
+  PricedCluster cluster = cluster_of(settings[0]);
   EXPECT_EQ(lowered(cluster), 2);  // of a node's two data members, one sends within it and one to the next
-  Cluster rails = cluster;
+  PricedCluster rails = cluster;
   rails.algorithms.fill(Algorithm::multi_ring);
   EXPECT_EQ(lowered(rails), 1);  // on all ports, each member sends within its node and to the next
-  Cluster mixed = cluster;
+  PricedCluster mixed = cluster;
   mixed.groups = {{gpu(4e9), 2, 4}, {gpu(2e9), 2, 4}};
   mixed.groups[0].machine.network_link.latency = 1e-6;
   mixed.fabrics = default_fabrics(mixed.groups);
   EXPECT_EQ(lowered(mixed), 8);  // the two of a tensor group are still alike
-  Cluster offset = cluster;
+  PricedCluster offset = cluster;
   offset.groups[0].gpus_per_node = 3;  // tensor groups cross nodes in some places
   offset.groups[0].nodes = 6;
   EXPECT_EQ(lowered(offset), 16);
-  Cluster cores = cluster;
+  PricedCluster cores = cluster;
   cores.groups[0].machine.cores = 2;
   EXPECT_EQ(lowered(cores), 16);
 }
@@ -250,7 +251,7 @@ TEST(Representatives, TheirGraphIsCheckedLikeAnyOther) {
 
 TEST(Representatives, TheTraceOfTheirStepIsThatOfAllRanks) {
   std::mt19937 random(5);
-  const Cluster cluster = cluster_of(settings[0]);
+  const PricedCluster cluster = cluster_of(settings[0]);
   int compared = 0;
   for (int i = 0; i < 20; ++i) {
     Step input = random_step(random, 16);
@@ -289,7 +290,7 @@ TEST(Representatives, OfLikeMembersOfAnExpertGroupAreOneWhoseTokensLeaveInOneFlo
     input.model = with_experts(4);
     input.layout = {.pipeline = 2, .data = 8, .expert = 8, .zero = 1};
     input.schedule = schedule, input.slices = 1, input.micro_batch = 1, input.global_batch = 64, input.group = 0;
-    Cluster cluster = cluster_of(settings[8]);
+    PricedCluster cluster = cluster_of(settings[8]);
     cluster.groups[0].gpus_per_node = 4, cluster.groups[0].nodes = 4;
     for (Fabric& fabric : cluster.fabrics) fabric.bandwidth /= 50;  // messages wait for one another
     const auto run = [&](const Representatives& representatives) {

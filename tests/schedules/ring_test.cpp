@@ -7,6 +7,7 @@
 #include <map>
 
 #include "models/machine/collectives.h"
+#include "models/machine/priced_cluster.h"
 #include "schedules/check/check.h"
 #include "schedules/lower/lowering.h"
 #include "schedules/rules/rules.h"
@@ -137,7 +138,7 @@ std::vector<Timeline> timelines(const TaskGraph& graph, double round_s, double s
   SimulationOptions options;
   options.steps = 1;
   options.collectives = CollectiveFidelity::closed_form;
-  const Cluster cluster = hand_cluster(graph.step.layout.context, 1, 1e9, 0);
+  const PricedCluster cluster = hand_cluster(graph.step.layout.context, 1, 1e9, 0);
   return {replay(graph, durations), simulate(graph, cluster, durations, options).timeline};
 }
 
@@ -219,7 +220,7 @@ TEST(RingAttention, AddsUpGradientsOnTheirWayAtTheMemorysBandwidth) {
   constexpr double bandwidth = 1e9, latency = 1e-5, memory = 1e10, launch = 3e-6;
   Step input = ring_of(context);
   input.global_batch = 4;  // gradients are reduced beside the second micro-batch only
-  Cluster cluster = hand_cluster(1, context, bandwidth, latency);
+  PricedCluster cluster = hand_cluster(1, context, bandwidth, latency);
   Machine& machine = cluster.groups[0].machine;
   machine.peak_flops[static_cast<std::size_t>(Dtype::float32)] = 1e12;
   machine.memory_bandwidth = memory, machine.launch_overhead = launch;

@@ -1,6 +1,7 @@
 // The rule book: each rule refuses what it is for, under its key, and a legal step is one that the lowering can make.
 // How refusals look in a scenario's file is in tests/scenarios/scenario_errors_test.cpp.
 #include "schedules/rules/rules.h"
+#include "models/machine/priced_cluster.h"
 
 #include <gmock/gmock.h>
 
@@ -106,7 +107,7 @@ TEST(Rules, EachRefusesItsMistakeUnderItsKeyAndNoOther) {
 }
 
 TEST(Rules, OfAClusterNeedItsRanksItsDtypesAndItsNodes) {
-  Cluster cluster = hand_cluster(1, 8, 1e11, 1e-6);
+  PricedCluster cluster = hand_cluster(1, 8, 1e11, 1e-6);
   cluster.groups.front().machine.peak_flops[static_cast<std::size_t>(Dtype::float32)] = 1e13;
   const Step step = sound();
   ASSERT_THAT(refusals(step, cluster), IsEmpty());

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "models/machine/collectives.h"
+#include "models/machine/priced_cluster.h"
 #include "models/machine/topology.h"
 #include "schedules/time/link_path.h"
 #include "schedules/time/replay.h"
@@ -18,8 +19,8 @@ namespace {
 constexpr double bandwidth = 1e9, latency = 1e-5, bytes = 1e7;
 
 // Nodes of `gpus` with a bus ten times as fast as the network and a tenth of its latency.
-Cluster cluster_of(Algorithm algorithm, int nodes, int gpus, int gpus_per_port = 1) {
-  Cluster cluster = hand_cluster(nodes, gpus, bandwidth, latency, gpus_per_port);
+PricedCluster cluster_of(Algorithm algorithm, int nodes, int gpus, int gpus_per_port = 1) {
+  PricedCluster cluster = hand_cluster(nodes, gpus, bandwidth, latency, gpus_per_port);
   cluster.algorithms.fill(algorithm);
   if (gpus == 1) return cluster;
   Fabric bus = cluster.fabrics[0];
@@ -31,13 +32,13 @@ Cluster cluster_of(Algorithm algorithm, int nodes, int gpus, int gpus_per_port =
   return cluster;
 }
 
-std::vector<std::int32_t> ranks_of(const Cluster& cluster) {
+std::vector<std::int32_t> ranks_of(const PricedCluster& cluster) {
   std::vector<std::int32_t> ranks;
   for (int r = 0; r < rank_capacity(cluster); ++r) ranks.push_back(r);
   return ranks;
 }
 
-double seconds(const Cluster& cluster, Collective kind, double size, CollectiveFidelity fidelity) {
+double seconds(const PricedCluster& cluster, Collective kind, double size, CollectiveFidelity fidelity) {
   HandGraph hand(rank_capacity(cluster));
   hand.collective(kind, ranks_of(cluster), size);
   hand.finish();
@@ -56,7 +57,7 @@ class FlowsOf : public testing::TestWithParam<Case> {};
 
 TEST_P(FlowsOf, AnAlgorithmAloneTakeTheTimeOfItsClosedForm) {
   const auto [algorithm, nodes, gpus, per_port] = GetParam();
-  const Cluster cluster = cluster_of(algorithm, nodes, gpus, per_port);
+  const PricedCluster cluster = cluster_of(algorithm, nodes, gpus, per_port);
   for (const Collective kind :
        {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::all_to_all}) {
     const double closed = seconds(cluster, kind, bytes, CollectiveFidelity::closed_form);
@@ -70,7 +71,7 @@ TEST_P(FlowsOf, AnAlgorithmOnAWeakPairOfNodesTakeTheTimeOfItsClosedForm) {
   const auto [algorithm, nodes, gpus, per_port] = GetParam();
   if (nodes == 1) return;
   for (const auto& [other, share] : {std::pair{1, 0.6}, {1, 0.2}, {1, 0.01}, {nodes - 1, 0.05}, {nodes / 2, 0.1}}) {
-    Cluster cluster = cluster_of(algorithm, nodes, gpus, per_port);
+    PricedCluster cluster = cluster_of(algorithm, nodes, gpus, per_port);
     cluster.weak_pairs = {{0, other, share}};
     for (const Collective kind :
          {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::all_to_all}) {
@@ -83,7 +84,7 @@ TEST_P(FlowsOf, AnAlgorithmOnAWeakPairOfNodesTakeTheTimeOfItsClosedForm) {
 
 // Of the 3 messages that each of 4 nodes sends, one may take a third of the port without being slower for it.
 TEST(WeakPair, SlowsAnAllToAllOnlyBelowItsPartOfThePort) {
-  Cluster cluster = cluster_of(Algorithm::multi_ring, 4, 1, 1);
+  PricedCluster cluster = cluster_of(Algorithm::multi_ring, 4, 1, 1);
   const double alone = seconds(cluster, Collective::all_to_all, bytes, CollectiveFidelity::closed_form);
   cluster.weak_pairs = {{0, 1, 0.4}};
   EXPECT_DOUBLE_EQ(seconds(cluster, Collective::all_to_all, bytes, CollectiveFidelity::closed_form), alone);
@@ -116,7 +117,7 @@ TEST(Mesh, OfANodeGivesAGroupOneLinkPerOtherMember) {
   Machine machine;
   machine.node_link = {"nvlink2", 6 * bandwidth, 0, 1, 7};
   for (const Algorithm algorithm : {Algorithm::ring, Algorithm::multi_ring}) {
-    Cluster cluster;
+    PricedCluster cluster;
     cluster.groups = {{machine, 1, 8}};
     cluster.fabrics = default_fabrics(cluster.groups);
     cluster.algorithms.fill(algorithm);
@@ -140,7 +141,7 @@ TEST(Mesh, OfANodeGivesAGroupOneLinkPerOtherMember) {
 TEST(Mesh, IsThatOfTheProfileAndNotOfAFabricOfOnesOwn) {
   Machine machine;
   machine.node_link = {"nvlink2", 6 * bandwidth, 0, 1, 7};
-  Cluster cluster;
+  PricedCluster cluster;
   cluster.groups = {{machine, 1, 8}};
   cluster.fabrics = default_fabrics(cluster.groups);
   const Communicator pair{"pair", Axis::tensor, {0, 1}};
@@ -153,7 +154,7 @@ TEST(Mesh, IsThatOfTheProfileAndNotOfAFabricOfOnesOwn) {
 // Two nodes of two ranks, a port each: an all-gather of S crosses a port as 2·2 parts of S/4, where a ring would send
 // 3/4·S. An all-reduce is Gloo's ring, whose one edge out of a node carries 3/2·S.
 TEST(Gloo, SendsMoreThanARingWhereRanksShareAPort) {
-  const Cluster gloo = cluster_of(Algorithm::gloo, 2, 2, 2), ring = cluster_of(Algorithm::ring, 2, 2, 2);
+  const PricedCluster gloo = cluster_of(Algorithm::gloo, 2, 2, 2), ring = cluster_of(Algorithm::ring, 2, 2, 2);
   for (const CollectiveFidelity fidelity : {CollectiveFidelity::flows, CollectiveFidelity::closed_form}) {
     for (const Collective kind : {Collective::all_gather, Collective::reduce_scatter}) {
       EXPECT_NEAR(seconds(gloo, kind, bytes, fidelity), bytes / bandwidth, 5 * latency) << name_of(kind);
@@ -165,7 +166,7 @@ TEST(Gloo, SendsMoreThanARingWhereRanksShareAPort) {
 
 // Between nodes twice: the receiver's notice, and the bytes.
 TEST(Gloo, CountsTheLatencyOfEachMemberThatARankSendsTo) {
-  const Cluster cluster = cluster_of(Algorithm::gloo, 2, 2, 2);
+  const PricedCluster cluster = cluster_of(Algorithm::gloo, 2, 2, 2);
   EXPECT_NEAR(seconds(cluster, Collective::all_gather, 8, CollectiveFidelity::closed_form),
               latency / 10 + 2 * 2 * latency + 8 / bandwidth, 1e-12);
   EXPECT_NEAR(seconds(cluster, Collective::all_reduce, 8, CollectiveFidelity::closed_form),
@@ -176,7 +177,7 @@ TEST(Gloo, CountsTheLatencyOfEachMemberThatARankSendsTo) {
 
 // Three members, two of them on one node: the busiest port is that of the two, with a part from and to each.
 TEST(Gloo, TakesMembersThatLieUnevenly) {
-  const Cluster cluster = cluster_of(Algorithm::gloo, 2, 2, 2);
+  const PricedCluster cluster = cluster_of(Algorithm::gloo, 2, 2, 2);
   const LinkPath path = path_of(cluster, {"", Axis::data, {0, 1, 2}});
   EXPECT_EQ(path.algorithm, Algorithm::gloo);
   EXPECT_NEAR(collective_seconds(path, Collective::all_gather, 3, bytes), 2 * 2 * latency + 2 * bytes / 3 / bandwidth,
@@ -193,7 +194,7 @@ TEST(TreeFlows, OfTwoNodesSendEachByteOnceAndOfThreeOneAndAHalf) {
 TEST(TreeFlows, OverAnyNumberOfNodesTakeTheClosedFormsTime) {
   for (int nodes = 2; nodes <= 17; ++nodes)
     for (const int gpus : {1, 4}) {
-      const Cluster cluster = cluster_of(Algorithm::tree, nodes, gpus);
+      const PricedCluster cluster = cluster_of(Algorithm::tree, nodes, gpus);
       const double closed = seconds(cluster, Collective::all_reduce, bytes, CollectiveFidelity::closed_form);
       EXPECT_NEAR(seconds(cluster, Collective::all_reduce, bytes, CollectiveFidelity::flows), closed, 1e-7 * closed)
           << nodes << " nodes of " << gpus;
@@ -204,7 +205,7 @@ TEST(TreeFlows, OverAnyNumberOfNodesTakeTheClosedFormsTime) {
 TEST(TreeFlows, AreSlowedByOversubscriptionByItsRatio) {
   for (const int nodes : {2, 3, 4, 6})
     for (const double ratio : {1.0, 1.1, 1.2, 1.5, 2.0, 4.0}) {
-      Cluster cluster = cluster_of(Algorithm::tree, nodes, 4);
+      PricedCluster cluster = cluster_of(Algorithm::tree, nodes, 4);
       cluster.fabrics[0].topology = topology_named("fat-tree");
       cluster.fabrics[0].parameters = {{"shape", {4}}, {"oversubscription", ratio}};
       HandGraph hand(4 * nodes);
@@ -224,7 +225,7 @@ TEST(TreeFlows, AreSlowedByOversubscriptionByItsRatio) {
 }
 
 TEST(Nccl, TakesTheTreeForShortAllReducesAndRingsForLongOnes) {
-  const Cluster nccl = cluster_of(Algorithm::nccl, 32, 1);
+  const PricedCluster nccl = cluster_of(Algorithm::nccl, 32, 1);
   const auto closed = [&](Algorithm algorithm, double size) {
     return seconds(cluster_of(algorithm, 32, 1), Collective::all_reduce, size, CollectiveFidelity::closed_form);
   };
@@ -238,7 +239,7 @@ TEST(Nccl, TakesTheTreeForShortAllReducesAndRingsForLongOnes) {
 
 // As in NCCL: up and down a tree over the nodes, and chains inside. A ring over 8,192 ranks is 2 x 8,191 latencies.
 TEST(GradientNorm, OverThousandsOfRanksTakesATreesLatenciesUnlessARingIsAskedFor) {
-  Cluster cluster = cluster_of(Algorithm::ring, 1024, 8);
+  PricedCluster cluster = cluster_of(Algorithm::ring, 1024, 8);
   const auto norm = [&] {
     return collective_seconds(path_of(cluster, {"", Axis::world, ranks_of(cluster)}), Collective::all_reduce, 8192, 8);
   };
@@ -249,14 +250,14 @@ TEST(GradientNorm, OverThousandsOfRanksTakesATreesLatenciesUnlessARingIsAskedFor
 }
 
 TEST(GradientNorm, AloneTakesAsLongAsFlowsAsInClosedForm) {
-  Cluster cluster = cluster_of(Algorithm::ring, 16, 4);
+  PricedCluster cluster = cluster_of(Algorithm::ring, 16, 4);
   cluster.algorithms.fill(default_algorithms.back());
   EXPECT_NEAR(seconds(cluster, Collective::all_reduce, 8, CollectiveFidelity::flows),
               seconds(cluster, Collective::all_reduce, 8, CollectiveFidelity::closed_form), 1e-7);
 }
 
 TEST(Override, OfAnAxisLeavesTheOthersAlone) {
-  Cluster cluster = cluster_of(Algorithm::ring, 4, 4);
+  PricedCluster cluster = cluster_of(Algorithm::ring, 4, 4);
   cluster.algorithms[static_cast<std::size_t>(Axis::data)] = Algorithm::hierarchical;
   const auto path = [&](Axis axis) { return path_of(cluster, {"", axis, ranks_of(cluster)}); };
   EXPECT_EQ(path(Axis::data).algorithm, Algorithm::hierarchical);
@@ -265,7 +266,7 @@ TEST(Override, OfAnAxisLeavesTheOthersAlone) {
 }
 
 TEST(Override, FallsBackToTheRingWhereNodesHaveUnequalNumbersOfMembers) {
-  const Cluster cluster = cluster_of(Algorithm::hierarchical, 2, 4);
+  const PricedCluster cluster = cluster_of(Algorithm::hierarchical, 2, 4);
   EXPECT_EQ(path_of(cluster, {"", Axis::data, {0, 1, 2, 4, 5}}).algorithm, Algorithm::ring);
   EXPECT_EQ(path_of(cluster, {"", Axis::data, {0, 4, 1, 5}}).algorithm, Algorithm::ring);
   EXPECT_EQ(path_of(cluster, {"", Axis::data, {0, 1, 4, 5}}).algorithm, Algorithm::hierarchical);
@@ -273,7 +274,7 @@ TEST(Override, FallsBackToTheRingWhereNodesHaveUnequalNumbersOfMembers) {
 
 // Each of 4 nodes of 4 reduces with all, and beside it one GPU per node with its equals. They meet on its port.
 TEST(Contention, OfAHierarchicalAllReduceIsOnTheNetworkOnly) {
-  const Cluster cluster = cluster_of(Algorithm::hierarchical, 4, 4);
+  const PricedCluster cluster = cluster_of(Algorithm::hierarchical, 4, 4);
   HandGraph hand(16);
   const double large = 100 * bytes;
   hand.collective(Collective::all_reduce, ranks_of(cluster), large);
@@ -289,7 +290,7 @@ TEST(Contention, OfAHierarchicalAllReduceIsOnTheNetworkOnly) {
 
 // 2 nodes of 4 GPUs with a leaf each: what four ports send goes through one uplink as wide as a port.
 TEST(Contention, OfACollectiveWithItselfOnAnUplinkSlowsIt) {
-  Cluster cluster = cluster_of(Algorithm::multi_ring, 2, 4);
+  PricedCluster cluster = cluster_of(Algorithm::multi_ring, 2, 4);
   cluster.fabrics[0].topology = topology_named("fat-tree");
   cluster.fabrics[0].parameters = {{"shape", {4}}, {"oversubscription", 4.0}};
   EXPECT_NEAR(seconds(cluster, Collective::all_reduce, bytes, CollectiveFidelity::automatic),

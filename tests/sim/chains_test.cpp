@@ -1,5 +1,6 @@
 // A chain simulated as one unit against its tasks one by one: equal to the last bit.
 #include "sim/chains.h"
+#include "models/machine/priced_cluster.h"
 #include "schedules/time/global_order.h"
 
 #include <gmock/gmock.h>
@@ -14,11 +15,11 @@
 namespace slipway::test {
 namespace {
 
-Cluster cluster_of(int nodes, int gpus, double overlap_slowdown = 1) {
+PricedCluster cluster_of(int nodes, int gpus, double overlap_slowdown = 1) {
   Machine machine = round_gpu();
   machine.overlap_slowdown = overlap_slowdown;
   machine.reduce_bandwidth = 0;  // adding incoming data is free
-  Cluster cluster;
+  PricedCluster cluster;
   cluster.name = "test";
   cluster.groups = {{machine, nodes, gpus}};
   cluster.fabrics = default_fabrics(cluster.groups);
@@ -38,7 +39,8 @@ Step step_of(int tensor, int context, int pipeline, int data) {
 struct Both {
   Simulation chained, single;
 };
-Both simulated(const Step& input, const Cluster& cluster, CollectiveFidelity fidelity = CollectiveFidelity::automatic,
+Both simulated(const Step& input, const PricedCluster& cluster,
+               CollectiveFidelity fidelity = CollectiveFidelity::automatic,
                const Representatives& representatives = {}) {
   TaskGraph graph = lower(input, representatives);
   const Durations durations = durations_of(graph, cluster);
@@ -53,7 +55,7 @@ Both simulated(const Step& input, const Cluster& cluster, CollectiveFidelity fid
 }
 
 TEST(Chains, GiveTheSameDatesToTheLastBitOverAGridOfLayoutsAndSchedules) {
-  const Cluster cluster = cluster_of(4, 4);
+  const PricedCluster cluster = cluster_of(4, 4);
   int steps = 0, shortened = 0;
   for (const auto& [tensor, context, pipeline, data] :
        {std::array{4, 1, 4, 1}, std::array{2, 1, 2, 4}, std::array{2, 2, 2, 2}, std::array{8, 1, 2, 1},
@@ -90,7 +92,7 @@ TEST(Chains, GiveTheSameDatesToTheLastBitOverAGridOfLayoutsAndSchedules) {
 }
 
 TEST(Chains, GraphsOfRepresentativesHaveThemToo) {
-  const Cluster cluster = cluster_of(4, 4);
+  const PricedCluster cluster = cluster_of(4, 4);
   Step in = step_of(4, 1, 2, 2);
   const Both both = simulated(in, cluster, CollectiveFidelity::automatic, representatives_of(cluster, in.layout, {}));
   EXPECT_LT(both.chained.units, both.single.units);
@@ -122,7 +124,7 @@ std::size_t units_of(HandGraph& hand) {
       if (hand.graph.tasks[id].rank == rank) hand.graph.compute_order.values.push_back(id);
     hand.graph.compute_order.begin.push_back(static_cast<std::uint32_t>(hand.graph.compute_order.values.size()));
   }
-  const Cluster cluster = cluster_of(1, 4);
+  const PricedCluster cluster = cluster_of(1, 4);
   const TaskForms forms = task_forms(hand.graph, cluster, hand.durations, CollectiveFidelity::closed_form);
   return find_chains(hand.graph, forms, false).tasks.size();
 }

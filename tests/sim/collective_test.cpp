@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "models/machine/collectives.h"
+#include "models/machine/priced_cluster.h"
 #include "sim/flows.h"
 #include "sim/simulate.h"
 #include "tests/support/hand_graph.h"
@@ -15,7 +16,7 @@ namespace {
 
 constexpr double bandwidth = 1e9, latency = 1e-5, bytes = 1e6;
 
-Simulation run(HandGraph& hand, const Cluster& cluster, CollectiveFidelity fidelity) {
+Simulation run(HandGraph& hand, const PricedCluster& cluster, CollectiveFidelity fidelity) {
   hand.finish();
   SimulationOptions options;
   options.steps = 1;
@@ -36,7 +37,7 @@ TEST(SimulatedRing, AsFlowsTakesTheClosedFormsTime) {
     reduce.collective(Collective::all_reduce, first_ranks(n), bytes);
     gather.collective(Collective::all_gather, first_ranks(n), bytes);
     scatter.collective(Collective::reduce_scatter, first_ranks(n), bytes);
-    const Cluster cluster = hand_cluster(n, 1, bandwidth, latency);
+    const PricedCluster cluster = hand_cluster(n, 1, bandwidth, latency);
     const auto flows = CollectiveFidelity::flows;
     const Simulation all_reduce = run(reduce, cluster, flows);
     EXPECT_EQ(all_reduce.flows, static_cast<std::uint64_t>(n));
@@ -47,7 +48,7 @@ TEST(SimulatedRing, AsFlowsTakesTheClosedFormsTime) {
 }
 
 TEST(SimulatedRing, AddingWhatArrivesCostsTheSameInBothFidelities) {
-  Cluster cluster = hand_cluster(4, 1, bandwidth, latency);
+  PricedCluster cluster = hand_cluster(4, 1, bandwidth, latency);
   cluster.groups[0].machine.reduce_bandwidth = 5e8;
   const double closed = ring_seconds(Collective::all_reduce, 4, bytes, latency, bandwidth, 5e8);
   EXPECT_NEAR(closed, 6 * latency + 1.5 * bytes / bandwidth + 0.75 * bytes / 5e8, 1e-15);
@@ -62,7 +63,8 @@ TEST(SimulatedRing, TwoAtOnceThroughOnePortTakeTwiceTheBandwidthTerm) {
   HandGraph hand(4);
   hand.collective(Collective::all_reduce, {0, 2}, bytes, 7);
   hand.collective(Collective::all_reduce, {1, 3}, bytes, 7);
-  const Cluster shared = hand_cluster(2, 2, bandwidth, latency, 2), own = hand_cluster(2, 2, bandwidth, latency, 1);
+  const PricedCluster shared = hand_cluster(2, 2, bandwidth, latency, 2),
+                      own = hand_cluster(2, 2, bandwidth, latency, 1);
   for (const auto fidelity : {CollectiveFidelity::flows, CollectiveFidelity::automatic})
     for (const double end : run(hand, shared, fidelity).timeline.end)
       EXPECT_NEAR(end, 2 * bytes / bandwidth + 2 * latency, 1e-12);
@@ -90,7 +92,7 @@ TEST(AutomaticFidelity, UsesFlowsWhereATransferSharesAPort) {
 }
 
 TEST(AutomaticFidelity, KnowsTrafficByItsBytesAlsoWhereAddingIsSlow) {
-  Cluster cluster = hand_cluster(3, 1, bandwidth, latency);
+  PricedCluster cluster = hand_cluster(3, 1, bandwidth, latency);
   cluster.groups[0].machine.reduce_bandwidth = bandwidth / 100;
   HandGraph hand(3);
   hand.collective(Collective::all_reduce, {0, 1}, bytes, 7);
@@ -109,7 +111,7 @@ TEST(AutomaticFidelity, SharedPortsSlowDownRingsOfAnyLength) {
       for (int node = 0; node < nodes; ++node) ring.push_back(node * per_node + gpu);
       hand.collective(Collective::all_reduce, ring, bytes, 0.0045);
     }
-    const Cluster cluster = hand_cluster(nodes, per_node, bandwidth, latency, per_node);
+    const PricedCluster cluster = hand_cluster(nodes, per_node, bandwidth, latency, per_node);
     EXPECT_NEAR(run(hand, cluster, CollectiveFidelity::automatic).timeline.makespan_s,
                 2 * (nodes - 1) * latency + per_node * 2.0 * (nodes - 1) / nodes * bytes / bandwidth, 1e-9)
         << nodes;
@@ -128,7 +130,7 @@ TEST(AutomaticFidelity, AScalarOverAllRanksMakesNobodyContended) {
 TEST(AutomaticFidelity, SharesAPortHoweverLargeTheLatencyTermIs) {
   double before = 0;
   for (const int n : {2, 8, 32, 128}) {
-    const Cluster cluster = hand_cluster(n, 8, bandwidth, latency, 8);
+    const PricedCluster cluster = hand_cluster(n, 8, bandwidth, latency, 8);
     HandGraph hand(8 * n);
     for (int gpu = 0; gpu < 8; ++gpu) {
       std::vector<std::int32_t> ranks;
@@ -148,7 +150,7 @@ TEST(AutomaticFidelity, LeavesOutWhatAllOthersTogetherSlowByLessThanAHundredthOf
   for (const auto& [size, flows] : {std::pair{0.99 * limit, 0U}, {1.01 * limit, 64U}}) {
     HandGraph hand(64);
     for (int gpu = 0; gpu < 32; ++gpu) hand.collective(Collective::all_reduce, {gpu, 32 + gpu}, size, 1e-3);
-    const Cluster cluster = hand_cluster(2, 32, bandwidth, 5e-4, 32);
+    const PricedCluster cluster = hand_cluster(2, 32, bandwidth, 5e-4, 32);
     EXPECT_EQ(run(hand, cluster, CollectiveFidelity::automatic).flows, flows) << size;
   }
 }

@@ -1,6 +1,7 @@
 // Compute speeds that change while tasks run, against closed forms.
 #include <gtest/gtest.h>
 
+#include "models/machine/priced_cluster.h"
 #include "schedules/time/replay.h"
 #include "sim/simulate.h"
 #include "tests/support/hand_graph.h"
@@ -8,15 +9,15 @@
 namespace slipway::test {
 namespace {
 
-Timeline run(HandGraph& hand, const Cluster& cluster) {
+Timeline run(HandGraph& hand, const PricedCluster& cluster) {
   hand.finish();
   SimulationOptions options;
   options.steps = 1;
   return simulate(hand.graph, cluster, hand.durations, options).timeline;
 }
 
-Cluster cores(int count, int ranks) {
-  Cluster cluster = hand_cluster(1, ranks, 1e9, 0);
+PricedCluster cores(int count, int ranks) {
+  PricedCluster cluster = hand_cluster(1, ranks, 1e9, 0);
   cluster.groups[0].machine.cores = count;
   return cluster;
 }
@@ -65,7 +66,7 @@ TEST(SharedCores, ATaskThatIsOverAtTheDateItStartsChangesNothing) {
 }
 
 TEST(SharedCores, AreThoseOfOneNode) {
-  Cluster cluster = hand_cluster(2, 2, 1e9, 0);
+  PricedCluster cluster = hand_cluster(2, 2, 1e9, 0);
   cluster.groups[0].machine.cores = 1;
   HandGraph hand(4);
   hand.compute(0, 1);
@@ -79,7 +80,7 @@ TEST(SharedCores, AreThoseOfOneNode) {
 
 TEST(OverlapSlowdown, ATaskHalfOverlappedByACommunicationIsSlowerInThatHalf) {
   // The message takes 1 s; meanwhile 1/1.25 s of work is done; the other 1.2 s of 2 s run at full speed.
-  Cluster cluster = hand_cluster(3, 1, 1e9, 0);
+  PricedCluster cluster = hand_cluster(3, 1, 1e9, 0);
   cluster.groups[0].machine.overlap_slowdown = 1.25;
   HandGraph hand(3);
   hand.compute(0, 2);
@@ -92,7 +93,7 @@ TEST(OverlapSlowdown, ATaskHalfOverlappedByACommunicationIsSlowerInThatHalf) {
 }
 
 TEST(OverlapSlowdown, StartsInTheMiddleOfATask) {
-  Cluster cluster = hand_cluster(2, 1, 1e9, 0);
+  PricedCluster cluster = hand_cluster(2, 1, 1e9, 0);
   cluster.groups[0].machine.overlap_slowdown = 2;
   HandGraph hand(2);
   const TaskId first = hand.compute(1, 1);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "models/machine/priced_cluster.h"
 #include "schedules/lower/representatives.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/metrics.h"
@@ -17,7 +18,7 @@ namespace {
 
 constexpr double bandwidth = 1e9, latency = 1e-5, bytes = 1e6;
 
-Timeline run(HandGraph& hand, const Cluster& cluster) {
+Timeline run(HandGraph& hand, const PricedCluster& cluster) {
   hand.finish();
   SimulationOptions options;
   options.steps = 1;
@@ -35,8 +36,8 @@ Machine gpu() {
   return machine;
 }
 
-Cluster cluster_of(int nodes, int gpus) {
-  Cluster cluster;
+PricedCluster cluster_of(int nodes, int gpus) {
+  PricedCluster cluster;
   cluster.groups = {{gpu(), nodes, gpus}};
   cluster.fabrics = default_fabrics(cluster.groups);
   return cluster;
@@ -51,14 +52,14 @@ Step step_of(int pipeline, int data, int tensor, int micro_batches) {
   return in;
 }
 
-StepMetrics simulated(const Step& input, const Cluster& cluster, const Representatives& representatives = {}) {
+StepMetrics simulated(const Step& input, const PricedCluster& cluster, const Representatives& representatives = {}) {
   TaskGraph graph = lower(input, representatives);
   const Durations durations = order_and_price(graph, cluster);
   return metrics_of(graph, simulate(graph, cluster, durations, {}).timeline, 1);
 }
 
 // Seconds of compute of one rank in a step of the cluster without degradation.
-double busy(const Step& input, const Cluster& cluster, int rank) {
+double busy(const Step& input, const PricedCluster& cluster, int rank) {
   const TaskGraph graph = lower(input);
   const Durations durations = durations_of(graph, healthy(cluster));
   double sum = 0;
@@ -68,7 +69,7 @@ double busy(const Step& input, const Cluster& cluster, int rank) {
 }
 
 TEST(SlowGpu, MakesItsComputeThatManyTimesAsLong) {
-  Cluster cluster = cluster_of(1, 1);
+  PricedCluster cluster = cluster_of(1, 1);
   const Step input = step_of(1, 1, 1, 4);
   const double sound = simulated(input, cluster).step_time_s;
   cluster.degradation.slowdown = {1.75};
@@ -79,9 +80,9 @@ TEST(SlowGpu, MakesItsComputeThatManyTimesAsLong) {
 // stage's.
 TEST(SlowGpu, SetsThePaceOfAPipelineByItsStage) {
   constexpr double f = 3;
-  Cluster cluster = cluster_of(4, 1);
+  PricedCluster cluster = cluster_of(4, 1);
   cluster.degradation.slowdown = {1, 1, f, 1};
-  const auto per_micro_batch = [&](const Cluster& on) {
+  const auto per_micro_batch = [&](const PricedCluster& on) {
     return (simulated(step_of(4, 1, 1, 32), on).step_time_s - simulated(step_of(4, 1, 1, 16), on).step_time_s) / 16;
   };
   const double own = (busy(step_of(4, 1, 1, 32), cluster, 2) - busy(step_of(4, 1, 1, 16), cluster, 2)) / 16;
@@ -89,7 +90,7 @@ TEST(SlowGpu, SetsThePaceOfAPipelineByItsStage) {
 }
 
 TEST(SlowGpu, LetsItsDataParallelPeersWait) {
-  Cluster cluster = cluster_of(4, 1);
+  PricedCluster cluster = cluster_of(4, 1);
   const Step input = step_of(1, 4, 1, 4);
   const double sound = simulated(input, cluster).step_time_s;
   cluster.degradation.slowdown = {1, 2, 1, 1};
@@ -100,7 +101,7 @@ TEST(SlowGpu, LetsItsDataParallelPeersWait) {
 }
 
 TEST(SlowGpu, ChangesNothingInTheOrderThatWasPlannedWithoutIt) {
-  Cluster cluster = cluster_of(4, 1);
+  PricedCluster cluster = cluster_of(4, 1);
   TaskGraph sound = lower(step_of(4, 1, 1, 8)), slow = lower(step_of(4, 1, 1, 8));
   order_and_price(sound, cluster);
   cluster.degradation.slowdown = {1, 1, 5, 1};
@@ -109,7 +110,7 @@ TEST(SlowGpu, ChangesNothingInTheOrderThatWasPlannedWithoutIt) {
 }
 
 TEST(SlowPort, AtHalfItsBandwidthDoublesATransferInEitherDirection) {
-  Cluster cluster = hand_cluster(3, 1, bandwidth, latency);
+  PricedCluster cluster = hand_cluster(3, 1, bandwidth, latency);
   cluster.degradation.ports = {{0, 1, -1, 0.5, 0, 0}};
   HandGraph hand(3);
   const TaskId in = hand.transfer(0, 1, bytes), back = hand.transfer(1, 2, bytes, {in});
@@ -121,7 +122,7 @@ TEST(SlowPort, AtHalfItsBandwidthDoublesATransferInEitherDirection) {
 }
 
 TEST(SlowPort, SetsThePaceOfARingAsClosedFormAndAsFlows) {
-  Cluster cluster = hand_cluster(4, 1, bandwidth, latency);
+  PricedCluster cluster = hand_cluster(4, 1, bandwidth, latency);
   cluster.degradation.ports = {{0, 2, -1, 0.25, 0, 0}};
   HandGraph hand(4);
   const double link_bytes = 2.0 * 3 / 4 * 8e6, expected = 6 * latency + link_bytes / (0.25 * bandwidth);
@@ -152,7 +153,7 @@ TEST(FlappingPort, CarriesAFlowWhileItIsUp) {
   for (const double start : {0.0, 0.0003, 0.0005, 0.00061, 0.0123}) {
     for (const double down : {0.1, 0.5, 0.9}) {
       constexpr double period = 7e-4;
-      Cluster cluster = hand_cluster(2, 1, bandwidth, 0);
+      PricedCluster cluster = hand_cluster(2, 1, bandwidth, 0);
       cluster.degradation.ports = {{0, 1, -1, 1, period, down}};
       HandGraph hand(2);
       const TaskId before = hand.compute(0, start);
@@ -165,7 +166,7 @@ TEST(FlappingPort, CarriesAFlowWhileItIsUp) {
 
 TEST(FlappingPort, DownForAShareOfShortPeriodsCostsOneOverOneMinusIt) {
   constexpr double down = 0.3, period = 1e-5;
-  Cluster cluster = hand_cluster(2, 1, bandwidth, 0);
+  PricedCluster cluster = hand_cluster(2, 1, bandwidth, 0);
   cluster.degradation.ports = {{0, 0, -1, 1, period, down}};
   HandGraph hand(2);
   hand.transfer(0, 1, bytes);
@@ -174,7 +175,7 @@ TEST(FlappingPort, DownForAShareOfShortPeriodsCostsOneOverOneMinusIt) {
 
 TEST(FlappingPort, MakesAnUncontendedRingFlows) {
   constexpr double down = 0.5, period = 2e-3;
-  Cluster cluster = hand_cluster(4, 1, bandwidth, 0);
+  PricedCluster cluster = hand_cluster(4, 1, bandwidth, 0);
   cluster.degradation.ports = {{0, 2, -1, 1, period, down}};
   HandGraph hand(4);
   hand.collective(Collective::all_gather, {0, 1, 2, 3}, 4e6);  // 3 MB a link
@@ -182,7 +183,7 @@ TEST(FlappingPort, MakesAnUncontendedRingFlows) {
 }
 
 TEST(WeakPair, CapsEachFlowBetweenItsNodesAndNoOther) {
-  Cluster cluster = hand_cluster(3, 2, bandwidth, latency);
+  PricedCluster cluster = hand_cluster(3, 2, bandwidth, latency);
   cluster.weak_pairs = {{0, 1, 0.25}};
   HandGraph hand(6);
   hand.transfer(0, 2, bytes);  // node 0 to 1
@@ -195,7 +196,7 @@ TEST(WeakPair, CapsEachFlowBetweenItsNodesAndNoOther) {
 }
 
 TEST(WeakPair, LeavesTheRestOfThePortToOthers) {
-  Cluster cluster = hand_cluster(3, 1, bandwidth, 0);
+  PricedCluster cluster = hand_cluster(3, 1, bandwidth, 0);
   cluster.weak_pairs = {{0, 1, 0.25}};
   HandGraph hand(3);
   hand.transfer(0, 1, bytes);
@@ -206,7 +207,7 @@ TEST(WeakPair, LeavesTheRestOfThePortToOthers) {
 }
 
 TEST(NodeOrder, CarriesTrafficAroundAWeakPair) {
-  Cluster cluster = hand_cluster(4, 1, bandwidth, latency);
+  PricedCluster cluster = hand_cluster(4, 1, bandwidth, latency);
   cluster.weak_pairs = {{1, 2, 0.1}};
   HandGraph hand(4);
   hand.transfer(1, 2, bytes);
@@ -221,7 +222,7 @@ TEST(RepresentativesOfADegradedCluster, IsTheStepOfAllRanks) {
   const auto below = [&](int n) { return std::uniform_int_distribution<int>(0, n - 1)(random); };
   int represented = 0, all = 0;
   for (int i = 0; i < 40; ++i) {
-    Cluster cluster = cluster_of(4, 2);
+    PricedCluster cluster = cluster_of(4, 2);
     for (Fabric& fabric : cluster.fabrics) fabric.bandwidth = 4e9, fabric.latency = 2e-6;
     const std::vector<Step> layouts{step_of(2, 2, 2, 4), step_of(1, 4, 2, 2), step_of(4, 1, 2, 4), step_of(2, 4, 1, 2)};
     Step input = layouts[below(4)];

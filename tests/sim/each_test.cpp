@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "models/machine/priced_cluster.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/global_order.h"
 #include "schedules/time/replay.h"
@@ -25,7 +26,7 @@ namespace {
 
 struct OrderedStep {
   TaskGraph graph;
-  Cluster cluster;
+  PricedCluster cluster;
   Durations durations;
 };
 
@@ -143,7 +144,7 @@ TEST(Isolated, SimulationsOfSeveralThreadsDoNotMeet) {
   HandGraph hand(2);
   for (int i = 0; i < 20; ++i) hand.transfer(i % 2, 1 - i % 2, 1e6 * (i + 1));
   hand.finish();
-  const Cluster cluster = hand_cluster(2, 1, 1e9, 1e-6);
+  const PricedCluster cluster = hand_cluster(2, 1, 1e9, 1e-6);
   SimulationOptions options;
   const Timeline expected = simulate(hand.graph, cluster, hand.durations, options).timeline;
   std::vector<Timeline> timelines(4);

@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 
+#include "models/machine/priced_cluster.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/global_order.h"
 #include "schedules/time/replay.h"
@@ -15,7 +16,7 @@ namespace {
 constexpr double bandwidth = 1e9, latency = 1e-5, bytes = 1e6;
 constexpr double alone = latency + bytes / bandwidth;
 
-Simulation run(HandGraph& hand, const Cluster& cluster, int steps = 1) {
+Simulation run(HandGraph& hand, const PricedCluster& cluster, int steps = 1) {
   hand.finish();
   SimulationOptions options;
   options.steps = steps;
@@ -45,7 +46,7 @@ TEST(SimulatedTransfer, TwoThroughOnePortTakeTwiceAsLong) {
   out.transfer(0, 2, bytes);
   in.transfer(1, 0, bytes);
   in.transfer(2, 0, bytes);
-  const Cluster cluster = hand_cluster(3, 1, bandwidth, latency);
+  const PricedCluster cluster = hand_cluster(3, 1, bandwidth, latency);
   for (HandGraph* hand : {&out, &in}) {
     const Timeline timeline = run(*hand, cluster).timeline;
     for (const double end : timeline.end) EXPECT_NEAR(end, latency + 2 * bytes / bandwidth, 1e-12);
@@ -80,7 +81,7 @@ TEST(SimulatedTransfer, GpusBehindOnePortShareIt) {
 }
 
 TEST(SimulatedTransfer, UsesTheNodesOwnFabricInsideANode) {
-  Cluster cluster = hand_cluster(2, 2, bandwidth, latency);
+  PricedCluster cluster = hand_cluster(2, 2, bandwidth, latency);
   Fabric node = cluster.fabrics[0];
   node.scope = Fabric::Scope::node;
   node.bandwidth = 100 * bandwidth;
@@ -113,7 +114,7 @@ TEST(Simulate, RunsStepsBackToBackAndCarriesDependenciesOver) {
   const TaskId produce = hand.compute(0, 1);
   const TaskId send = hand.transfer(0, 1, bytes, {produce});
   const TaskId consume = hand.compute(1, 3, {send});
-  const Cluster cluster = hand_cluster(2, 1, bandwidth, 0);
+  const PricedCluster cluster = hand_cluster(2, 1, bandwidth, 0);
   const double moved = bytes / bandwidth;
   const Timeline free = run(hand, cluster, 3).timeline;
   for (std::size_t step = 0; step < 3; ++step) {
@@ -133,7 +134,7 @@ TEST(Simulate, GivesTheSameBytesEveryTime) {
     const TaskId work = hand.compute(i % 6, 1e-3 * (1 + i % 7));
     hand.transfer(i % 6, (i + 1 + i % 3) % 6, 1e4 * (1 + i % 11), {work});
   }
-  const Cluster cluster = hand_cluster(3, 2, bandwidth, latency, 2);
+  const PricedCluster cluster = hand_cluster(3, 2, bandwidth, latency, 2);
   const Timeline first = run(hand, cluster, 2).timeline, second = run(hand, cluster, 2).timeline;
   EXPECT_EQ(first.start, second.start);
   EXPECT_EQ(first.end, second.end);
@@ -207,7 +208,7 @@ TEST(Simulate, RefusesAClusterThatIsTooSmallOrNotConnected) {
   HandGraph hand(4);
   hand.transfer(0, 3, bytes);
   EXPECT_THROW(run(hand, hand_cluster(2, 1, bandwidth, latency)), std::invalid_argument);
-  Cluster cluster = hand_cluster(4, 1, bandwidth, latency);
+  PricedCluster cluster = hand_cluster(4, 1, bandwidth, latency);
   cluster.fabrics[0].scope = Fabric::Scope::node;
   EXPECT_THROW(run(hand, cluster), std::invalid_argument);
 }

@@ -2,6 +2,7 @@
 // of the schedules.
 #include <gtest/gtest.h>
 
+#include "models/machine/priced_cluster.h"
 #include "schedules/lower/lowering.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/global_order.h"
@@ -40,7 +41,7 @@ Durations given_durations(const TaskGraph& graph, double message_s) {
   return durations;
 }
 
-Simulation simulated(const TaskGraph& graph, const Cluster& cluster, const Durations& durations, int steps) {
+Simulation simulated(const TaskGraph& graph, const PricedCluster& cluster, const Durations& durations, int steps) {
   SimulationOptions options;
   options.steps = steps;
   options.collectives = CollectiveFidelity::closed_form;

@@ -1,6 +1,7 @@
 // Contention on the links between a topology's ports, against closed forms.
 #include <gtest/gtest.h>
 
+#include "models/machine/priced_cluster.h"
 #include "models/machine/topology.h"
 #include "schedules/lower/representatives.h"
 #include "schedules/time/durations.h"
@@ -13,14 +14,14 @@ namespace {
 constexpr double bandwidth = 1e9, latency = 1e-5, bytes = 1e6;
 constexpr double alone = latency + bytes / bandwidth;
 
-Cluster cluster_of(const char* kind, int nodes, int gpus, ParameterValues parameters) {
-  Cluster cluster = hand_cluster(nodes, gpus, bandwidth, latency);
+PricedCluster cluster_of(const char* kind, int nodes, int gpus, ParameterValues parameters) {
+  PricedCluster cluster = hand_cluster(nodes, gpus, bandwidth, latency);
   cluster.fabrics[0].topology = topology_named(kind);
   cluster.fabrics[0].parameters = std::move(parameters);
   return cluster;
 }
 
-std::vector<double> ends(HandGraph& hand, const Cluster& cluster,
+std::vector<double> ends(HandGraph& hand, const PricedCluster& cluster,
                          CollectiveFidelity fidelity = CollectiveFidelity::automatic) {
   hand.finish();
   SimulationOptions options;
@@ -37,7 +38,7 @@ TEST(OversubscribedFatTree, SlowsWhatCrossesItsLeavesByItsRatioAndNothingElse) {
       within.transfer(leaf, leaf + 1, bytes);
       within.transfer(leaf + 2, leaf + 3, bytes);
     }
-    const Cluster cluster = cluster_of("fat-tree", 8, 1, {{"shape", {4}}, {"oversubscription", ratio}});
+    const PricedCluster cluster = cluster_of("fat-tree", 8, 1, {{"shape", {4}}, {"oversubscription", ratio}});
     for (const double end : ends(across, cluster)) EXPECT_NEAR(end, latency + ratio * bytes / bandwidth, 1e-12);
     for (const double end : ends(within, cluster)) EXPECT_NEAR(end, alone, 1e-12);
   }
@@ -68,7 +69,7 @@ TEST(Rails, RingsOfEqualGpusDoNotMeetAndMessagesToOtherRailsShareTheUplinks) {
   rings.collective(Collective::all_reduce, {0, 2, 4, 6}, bytes, 7);
   rings.collective(Collective::all_reduce, {1, 3, 5, 7}, bytes, 7);
   for (const int node : {0, 2, 4, 6}) crossing.transfer(node, (node + 3) % 8, bytes);
-  const Cluster cluster = cluster_of("rail-optimised", 4, 2, {{"shape", {4}}, {"oversubscription", 2.0}});
+  const PricedCluster cluster = cluster_of("rail-optimised", 4, 2, {{"shape", {4}}, {"oversubscription", 2.0}});
   for (const double end : ends(rings, cluster, CollectiveFidelity::flows))
     EXPECT_NEAR(end, 6 * latency + 1.5 * bytes / bandwidth, 1e-12);
   for (const double end : ends(rings, cluster)) EXPECT_EQ(end, 7);  // no contention: closed form
@@ -76,7 +77,7 @@ TEST(Rails, RingsOfEqualGpusDoNotMeetAndMessagesToOtherRailsShareTheUplinks) {
 }
 
 TEST(Rails, MessagesThatMoveInsideFirstShareThePortOfTheirRail) {
-  Cluster cluster = cluster_of("rail-optimised", 2, 2, {{"crossing", "node"}});
+  PricedCluster cluster = cluster_of("rail-optimised", 2, 2, {{"crossing", "node"}});
   Fabric bus = cluster.fabrics[0];
   bus.scope = Fabric::Scope::node;
   bus.topology = nullptr;
@@ -113,14 +114,14 @@ TEST(Torus, RoutesThroughOneLinkShareItAndOthersDoNot) {
   apart.transfer(0, 2, bytes);
   apart.transfer(2, 4, bytes);
   apart.transfer(2, 0, bytes);
-  const Cluster cluster = cluster_of("torus", 6, 1, {{"shape", {6}}});
+  const PricedCluster cluster = cluster_of("torus", 6, 1, {{"shape", {6}}});
   for (const double end : ends(meet, cluster)) EXPECT_NEAR(end, latency + 2 * bytes / bandwidth, 1e-12);
   for (const double end : ends(apart, cluster)) EXPECT_NEAR(end, alone, 1e-12);
 }
 
 // In a torus [2, 2], 0 → 3 goes through 1, along x first; 3 → 0 through 2.
 TEST(Torus, ASlowPortSlowsAllThatCrossesItsVertexBothWays) {
-  Cluster cluster = cluster_of("torus", 4, 1, {{"shape", {2, 2}}});
+  PricedCluster cluster = cluster_of("torus", 4, 1, {{"shape", {2, 2}}});
   cluster.degradation.ports = {{0, 1, -1, 0.1, 0, 0}};
   for (int from = 0; from < 4; ++from)
     for (int to = 0; to < 4; ++to) {
@@ -138,7 +139,7 @@ TEST(Torus, ASlowPortSlowsAllThatCrossesItsVertexBothWays) {
 }
 
 TEST(Torus, ALinkOfTwoSlowPortsIsAsFastAsTheSlowerAndUpWhileBothAre) {
-  Cluster cluster = cluster_of("torus", 4, 1, {{"shape", {4}}});
+  PricedCluster cluster = cluster_of("torus", 4, 1, {{"shape", {4}}});
   const auto seconds = [&] {
     HandGraph hand(4);
     hand.transfer(1, 2, bytes);
@@ -157,7 +158,7 @@ TEST(Torus, ARingThatFollowsTheGridHasItsLinksForItself) {
     rows.collective(Collective::all_reduce, {4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3}, bytes, 7);
     columns.collective(Collective::all_reduce, {i, 4 + i, 8 + i, 12 + i}, bytes, 7);
   }
-  const Cluster cluster = cluster_of("torus", 16, 1, {{"shape", {4, 4}}});
+  const PricedCluster cluster = cluster_of("torus", 16, 1, {{"shape", {4, 4}}});
   for (HandGraph* hand : {&rows, &columns})
     for (const double end : ends(*hand, cluster, CollectiveFidelity::flows))
       EXPECT_NEAR(end, 6 * latency + 1.5 * bytes / bandwidth, 1e-12);
@@ -170,7 +171,7 @@ TEST(Torus, ARingThatFollowsTheGridHasItsLinksForItself) {
 }
 
 TEST(PcieNode, GpusOfOneSwitchShareItsUplink) {
-  Cluster cluster = cluster_of("pcie", 1, 4, {{"shape", {2, 2}}});
+  PricedCluster cluster = cluster_of("pcie", 1, 4, {{"shape", {2, 2}}});
   cluster.fabrics[0].scope = Fabric::Scope::node;
   HandGraph across(4), within(4);
   across.transfer(0, 2, bytes);
@@ -205,7 +206,7 @@ TEST(PipelineTransfers, ShareThePortWithADataParallelRing) {
 
 TEST(SeveralFabrics, CarryTheTrafficOfTheirOwnMembersSideBySide) {
   // Group 0 has its own fabric beside the common one, so its traffic stays off the latter.
-  Cluster cluster = hand_cluster(2, 1, bandwidth, latency);
+  PricedCluster cluster = hand_cluster(2, 1, bandwidth, latency);
   cluster.groups.push_back(cluster.groups[0]);
   Fabric common = cluster.fabrics[0];
   common.groups = {0, 1};
@@ -222,7 +223,7 @@ TEST(SeveralFabrics, CarryTheTrafficOfTheirOwnMembersSideBySide) {
 TEST(RepresentativesAndAllRanks, ATopologyHasNoRepresentatives) {
   Layout layout;
   layout.data = 8;
-  Cluster cluster = hand_cluster(8, 1, bandwidth, latency);
+  PricedCluster cluster = hand_cluster(8, 1, bandwidth, latency);
   EXPECT_EQ(representatives_of(cluster, layout, {}).replicas, 1);
   cluster = cluster_of("torus", 8, 1, {{"shape", {2, 4}}});
   EXPECT_EQ(representatives_of(cluster, layout, {}).replicas, 8);

@@ -1,5 +1,6 @@
 // Two jobs in one cluster, against closed forms.
 #include "sim/together.h"
+#include "models/machine/priced_cluster.h"
 #include "schedules/time/replay.h"
 
 #include <gtest/gtest.h>
@@ -23,9 +24,9 @@ HandGraph job_of_two(double seconds = compute_s) {
   return hand;
 }
 
-std::vector<Timeline> together(const Cluster& hardware, const HandGraph& a, std::vector<int> gpus_a, const HandGraph& b,
-                               std::vector<int> gpus_b, int steps_a = 3, int steps_b = 3) {
-  Cluster of_a = hardware, of_b = hardware;
+std::vector<Timeline> together(const PricedCluster& hardware, const HandGraph& a, std::vector<int> gpus_a,
+                               const HandGraph& b, std::vector<int> gpus_b, int steps_a = 3, int steps_b = 3) {
+  PricedCluster of_a = hardware, of_b = hardware;
   of_a.gpu_of_rank = std::move(gpus_a);
   of_b.gpu_of_rank = std::move(gpus_b);
   const Job jobs[] = {{a.graph, of_a, a.durations, steps_a}, {b.graph, of_b, b.durations, steps_b}};
@@ -34,7 +35,7 @@ std::vector<Timeline> together(const Cluster& hardware, const HandGraph& a, std:
 
 TEST(TwoJobs, OnOneNicDoubleTheirExposedCommunication) {
   const HandGraph job = job_of_two();
-  const Cluster shared = hand_cluster(2, 2, bandwidth, 0, 2);  // two GPUs of a node behind one port
+  const PricedCluster shared = hand_cluster(2, 2, bandwidth, 0, 2);  // two GPUs of a node behind one port
   for (const Timeline& timeline : together(shared, job, {0, 2}, job, {1, 3})) {
     ASSERT_EQ(timeline.start.size(), 9U);
     for (std::size_t step = 0; step < 3; ++step) {
@@ -52,7 +53,7 @@ TEST(TwoJobs, OnPortsOfTheirOwnDoNotNoticeEachOther) {
 
 TEST(TwoJobs, MeetOnTheUplinksOfAnOversubscribedTreeOnly) {
   const HandGraph job = job_of_two();
-  Cluster cluster = hand_cluster(4, 1, bandwidth, 0);
+  PricedCluster cluster = hand_cluster(4, 1, bandwidth, 0);
   cluster.fabrics[0].topology = topology_named("fat-tree");
   cluster.fabrics[0].parameters["shape"] = {2};
   cluster.fabrics[0].parameters["oversubscription"] = 2;
@@ -72,7 +73,7 @@ TEST(TwoJobs, GoOnAtTheirOwnPaceWithoutABarrierBetweenThem) {
 // CPU ranks: each node has one core for its two ranks, one of each job.
 TEST(TwoJobs, OnTheCoresOfANodeTakeTurnsWhileBothCompute) {
   const HandGraph job = job_of_two();
-  Cluster cluster = hand_cluster(2, 2, bandwidth, 0, 1);
+  PricedCluster cluster = hand_cluster(2, 2, bandwidth, 0, 1);
   cluster.groups[0].machine.cores = 1;
   for (const Timeline& timeline : together(cluster, job, {0, 2}, job, {1, 3}))
     EXPECT_NEAR(timeline.makespan_s, 3 * (2 * compute_s + moved_s), 1e-9);

@@ -50,8 +50,8 @@ struct Hardware {
   TrainerFacts trainer{};
 };
 
-Cluster priced_cluster(const Hardware& hardware) {
-  Cluster cluster;
+PricedCluster priced_cluster(const Hardware& hardware) {
+  PricedCluster cluster;
   cluster.name = "trained";
   cluster.groups = {{measured_gpu(), hardware.nodes, hardware.gpus}};
   cluster.fabrics = default_fabrics(cluster.groups);
@@ -62,7 +62,7 @@ Cluster priced_cluster(const Hardware& hardware) {
   constants.host_kernel = hardware.host_kernel;
   constants.host_member = hardware.host_kernel / 4;
   constants.fixed = 1e-4;
-  return trained(cluster, hardware.trainer, [&](const Machine&) { return constants; });
+  return priced(cluster, hardware.trainer, [&](const Machine&) { return constants; });
 }
 
 struct Axes {
@@ -128,7 +128,7 @@ TEST(TrainedStep, HasTheDatesOfTheReplayWhereNothingContends) {
           trainer.all_reduces_gradients = zero == 2;
           trainer.reduces_each_tensor = zero == 3;
           trainer.host_driven_collectives = true;
-          const Cluster cluster = priced_cluster({.host_kernel = host, .trainer = trainer});
+          const PricedCluster cluster = priced_cluster({.host_kernel = host, .trainer = trainer});
           TaskGraph graph = lower(in);
           for (Work& work : graph.works)
             if (work.kind == WorkKind::transfer) work.bytes = 0;  // flows may meet; closed forms do not
@@ -162,7 +162,7 @@ TEST(TrainedStep, HasTheDatesOfTheReplayWithFlowsThatDoNotMeet) {
         if (zero > 0 && axes.data == 1) continue;
         Step in = step_of(axes);
         in.layout.zero = zero;
-        const Cluster cluster = priced_cluster(
+        const PricedCluster cluster = priced_cluster(
             {.host_kernel = host, .nodes = axes.pipeline == 2 ? 2 : 4, .gpus = axes.pipeline == 2 ? 1 : 4});
         TaskGraph graph = lower(in);
         const Durations durations = order_and_price(graph, cluster);
@@ -188,7 +188,7 @@ TEST(TrainedStep, UnderContentionWaitsForNothingButItsHostsLanesAndPredecessors)
       for (const int zero : {0, 1, 3}) {
         Step in = step_of(axes);
         in.layout.zero = zero;
-        const Cluster cluster = priced_cluster(
+        const PricedCluster cluster = priced_cluster(
             {.host_kernel = host, .nodes = 4, .gpus = axes.tensor * axes.context * axes.data, .gpus_per_port = 2});
         TaskGraph graph = lower(in);
         const Durations durations = order_and_price(graph, cluster);
@@ -227,7 +227,7 @@ struct Alone {
   int nodes, gpus, gpus_per_port;
 };
 
-double seconds(const Cluster& cluster, Collective kind, const std::vector<std::vector<std::int32_t>>& groups,
+double seconds(const PricedCluster& cluster, Collective kind, const std::vector<std::vector<std::int32_t>>& groups,
                CollectiveFidelity fidelity, double bytes = 1e7) {
   HandGraph hand(rank_capacity(cluster));
   for (const auto& ranks : groups) hand.collective(kind, ranks, bytes);
@@ -238,7 +238,7 @@ double seconds(const Cluster& cluster, Collective kind, const std::vector<std::v
   return simulate(hand.graph, cluster, options).timeline.makespan_s;
 }
 
-double seconds_of_transfer(const Cluster& cluster, int from, int to, double bytes) {
+double seconds_of_transfer(const PricedCluster& cluster, int from, int to, double bytes) {
   HandGraph hand(rank_capacity(cluster));
   hand.transfer(from, to, bytes);
   hand.finish();
@@ -258,7 +258,7 @@ TEST(TrainedCollective, AloneTakesAsFlowsWhatItsPriceSays) {
            {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::all_to_all}) {
         TrainerFacts trainer;
         trainer.reduces_each_tensor = each_tensor;
-        Cluster cluster =
+        PricedCluster cluster =
             priced_cluster({.nodes = at.nodes, .gpus = at.gpus, .gpus_per_port = at.gpus_per_port, .trainer = trainer});
         cluster.algorithms.fill(at.algorithm);
         std::vector<std::int32_t> ranks;
@@ -272,7 +272,7 @@ TEST(TrainedCollective, AloneTakesAsFlowsWhatItsPriceSays) {
 }
 
 // What the links of an all-reduce of `ranks` carry, in seconds, if it is alone.
-double on_links(const Cluster& cluster, const std::vector<std::int32_t>& ranks, double bytes) {
+double on_links(const PricedCluster& cluster, const std::vector<std::int32_t>& ranks, double bytes) {
   const LinkPath path = path_of(cluster, {"dp", Axis::data, ranks});
   const int members = static_cast<int>(ranks.size());
   const Algorithm algorithm = algorithm_of(path, Collective::all_reduce, members, bytes);
@@ -283,7 +283,7 @@ double on_links(const Cluster& cluster, const std::vector<std::int32_t>& ranks, 
 TEST(TrainedCollective, TwoGroupsThatShareAPortEachTakeTwiceTheTimeOnLinks) {
   const double bytes = 1e8;
   // GPUs with a port each: both groups use those of ranks 0 and 4, whose ring has the same way.
-  const Cluster own = priced_cluster({.nodes = 2, .gpus = 4});
+  const PricedCluster own = priced_cluster({.nodes = 2, .gpus = 4});
   HandGraph hand(8);
   hand.collective(Collective::all_gather, {0, 4}, bytes);
   hand.graph.communicators.push_back(hand.graph.communicators.front());
@@ -303,7 +303,7 @@ TEST(TrainedCollective, TwoGroupsThatShareAPortEachTakeTwiceTheTimeOnLinks) {
 // The price of a message already has its share of the port; so all GPUs of it together are no slower.
 TEST(TrainedCollective, GpusOfOnePortTogetherTakeWhatThePriceOfEachSays) {
   const double bytes = 1e8;
-  const Cluster cluster = priced_cluster({.nodes = 2, .gpus = 4, .gpus_per_port = 2});
+  const PricedCluster cluster = priced_cluster({.nodes = 2, .gpus = 4, .gpus_per_port = 2});
   const double alone = seconds(cluster, Collective::all_reduce, {{0, 4}}, CollectiveFidelity::closed_form, bytes);
   for (const auto fidelity : {CollectiveFidelity::flows, CollectiveFidelity::automatic}) {
     EXPECT_NEAR(seconds(cluster, Collective::all_reduce, {{0, 4}}, fidelity, bytes), alone, 1e-9 * alone);
@@ -319,7 +319,7 @@ TEST(TrainedCollective, GpusOfOnePortTogetherTakeWhatThePriceOfEachSays) {
 // launch + hop (n − 1) + v S/(B share) + own S/(n B) + ramp √(v S), as the study of kernels fits it
 // (scenarios/studies/kernels/README.md), on a port as training has it; besides, the start and the sums of gradients.
 TEST(TrainedCollective, InsideANodeTakesTheFormOfTheMeasuredKernelsOverSizeAndMembers) {
-  const Cluster cluster = priced_cluster({.nodes = 1, .gpus = 8});
+  const PricedCluster cluster = priced_cluster({.nodes = 1, .gpus = 8});
   const double port = 0.85 * 2e10, whole = 1.1, sums = 2e11, start = 4e-5;  // the book's share and start
   for (const int n : {2, 3, 8})
     for (const double S : {1e5, 1e7, 1e9}) {
@@ -341,17 +341,17 @@ TEST(TrainedCollective, InsideANodeTakesTheFormOfTheMeasuredKernelsOverSizeAndMe
 }
 
 // One node each of a GPU and of one with half of all its rates and twice its starts.
-Cluster mixed_cluster(bool slow_first, int nodes_of_slow, int nodes_of_fast) {
+PricedCluster mixed_cluster(bool slow_first, int nodes_of_slow, int nodes_of_fast) {
   Machine fast = measured_gpu(), slow = measured_gpu();
   fast.name = "fast", slow.name = "slow";
   slow.node_link.bandwidth /= 2, slow.network_link.bandwidth /= 2, slow.reduce_bandwidth /= 2;
   for (auto& constants : slow.kernels.collective)
     if (constants) constants->launch *= 2;
-  Cluster cluster;
+  PricedCluster cluster;
   if (nodes_of_fast > 0) cluster.groups.push_back({fast, nodes_of_fast, 2});
   cluster.groups.insert(slow_first ? cluster.groups.begin() : cluster.groups.end(), {slow, nodes_of_slow, 2});
   cluster.fabrics = default_fabrics(cluster.groups);
-  return trained(cluster, {}, [](const Machine& machine) {
+  return priced(cluster, {}, [](const Machine& machine) {
     StepConstants constants = book_constants();
     if (machine.name == "slow") constants.network_start *= 2, constants.network_hop *= 2, constants.node_start *= 2;
     return constants;
@@ -360,9 +360,9 @@ Cluster mixed_cluster(bool slow_first, int nodes_of_slow, int nodes_of_fast) {
 
 TEST(TrainedCollective, BetweenTwoKindsOfMachineTakesTheTimeOfTheSlowerOne) {
   const std::vector<std::int32_t> all{0, 1, 2, 3};
-  const Cluster slow = mixed_cluster(true, 2, 0);
+  const PricedCluster slow = mixed_cluster(true, 2, 0);
   for (const bool slow_first : {true, false}) {
-    const Cluster mixed = mixed_cluster(slow_first, 1, 1);
+    const PricedCluster mixed = mixed_cluster(slow_first, 1, 1);
     for (const Collective kind : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
                                   Collective::all_to_all, Collective::shift})
       for (const auto& ranks : {all, std::vector<std::int32_t>{0, 2}, std::vector<std::int32_t>{3, 1}}) {
@@ -371,7 +371,7 @@ TEST(TrainedCollective, BetweenTwoKindsOfMachineTakesTheTimeOfTheSlowerOne) {
             << name_of(kind) << " of " << ranks.size() << (slow_first ? ", slow first" : ", fast first");
       }
     for (const auto& [from, to] : {std::pair{0, 2}, {3, 1}}) {
-      const auto transfer = [&, from = from, to = to](const Cluster& cluster) {
+      const auto transfer = [&, from = from, to = to](const PricedCluster& cluster) {
         return seconds_of_transfer(cluster, from, to, 1e7);
       };
       EXPECT_NEAR(transfer(mixed), transfer(slow), 1e-12);
@@ -381,8 +381,8 @@ TEST(TrainedCollective, BetweenTwoKindsOfMachineTakesTheTimeOfTheSlowerOne) {
 
 // The faster machine's own messages stay its own.
 TEST(TrainedCollective, InsideANodeOfTheFasterMachineIsNotSlowedByTheOther) {
-  const Cluster mixed = mixed_cluster(true, 1, 1), slow = mixed_cluster(true, 2, 0);
-  const auto inside = [&](const Cluster& cluster, std::int32_t first) {
+  const PricedCluster mixed = mixed_cluster(true, 1, 1), slow = mixed_cluster(true, 2, 0);
+  const auto inside = [&](const PricedCluster& cluster, std::int32_t first) {
     return seconds(cluster, Collective::all_gather, {{first, first + 1}}, CollectiveFidelity::closed_form, 1e9);
   };
   EXPECT_DOUBLE_EQ(inside(mixed, 0), inside(slow, 0));
@@ -393,14 +393,14 @@ TEST(TrainedCollective, InsideANodeOfTheFasterMachineIsNotSlowedByTheOther) {
 TEST(TrainedCollective, BetweenNodesOfOneAndOfFourGpusHasAQuarterOfThePort) {
   const double bytes = 1e8;
   for (const bool one_first : {true, false}) {
-    Cluster cluster;
+    PricedCluster cluster;
     cluster.groups = {{measured_gpu(), 1, one_first ? 1 : 4}, {measured_gpu(), 1, one_first ? 4 : 1}};
     cluster.fabrics = default_fabrics(cluster.groups);
     for (Fabric& fabric : cluster.fabrics)
       if (fabric.scope == Fabric::Scope::cluster) fabric.gpus_per_port = 4;
     StepConstants constants = book_constants();
     constants.host_kernel = 0;
-    cluster = trained(cluster, {}, [&](const Machine&) { return constants; });
+    cluster = priced(cluster, {}, [&](const Machine&) { return constants; });
     const double port = 0.8 * 4e9;
     const std::vector<std::int32_t> pair{0, one_first ? 1 : 4};
     EXPECT_NEAR(seconds(cluster, Collective::all_gather, {pair}, CollectiveFidelity::closed_form, bytes),
@@ -414,7 +414,7 @@ TEST(TrainedCollective, BetweenNodesOfOneAndOfFourGpusHasAQuarterOfThePort) {
 TEST(TrainedCollective, OfGpusOnOnePortOfAWeakPairTakesTheLesserOfItsShareAndThePairs) {
   const double bytes = 1e8, port = 0.8 * 4e9, whole = 1.1;
   for (const double factor : {0.6, 0.3}) {
-    Cluster cluster = priced_cluster({.nodes = 2, .gpus = 2, .gpus_per_port = 2});
+    PricedCluster cluster = priced_cluster({.nodes = 2, .gpus = 2, .gpus_per_port = 2});
     cluster.weak_pairs = {{0, 1, factor}};
     const double rate = std::min(0.5, factor) * port;
     const double links = whole * bytes / 2 / rate, alone = whole * (3e-5 + 3e-6 + 1e-5) + links;
@@ -441,7 +441,7 @@ TEST(TrainedCollective, OfGpusOnOnePortOfAWeakPairTakesTheLesserOfItsShareAndThe
 
 TEST(TrainedCollective, InsideANodeTwoGroupsOfTheSameGpusTakeTwiceTheTimeOnLinks) {
   const double bytes = 1e8;
-  const Cluster cluster = priced_cluster({.nodes = 1, .gpus = 4});
+  const PricedCluster cluster = priced_cluster({.nodes = 1, .gpus = 4});
   const std::vector<std::int32_t> ranks{0, 1, 2, 3};
   const double alone = seconds(cluster, Collective::all_reduce, {ranks}, CollectiveFidelity::closed_form, bytes);
   EXPECT_NEAR(seconds(cluster, Collective::all_reduce, {ranks, {1, 2, 3, 0}}, CollectiveFidelity::automatic, bytes),
@@ -450,7 +450,7 @@ TEST(TrainedCollective, InsideANodeTwoGroupsOfTheSameGpusTakeTwiceTheTimeOnLinks
 
 // A collective inside a node has no latency per round; its start is what it waits for.
 TEST(TrainedCollective, ThatMostlyStartsIsNoTraffic) {
-  const Cluster cluster = priced_cluster({.nodes = 1, .gpus = 4});
+  const PricedCluster cluster = priced_cluster({.nodes = 1, .gpus = 4});
   HandGraph hand(4);
   hand.collective(Collective::all_reduce, {0, 1, 2, 3}, 8);
   hand.collective(Collective::all_reduce, {1, 2, 3, 0}, 8);
@@ -461,7 +461,7 @@ TEST(TrainedCollective, ThatMostlyStartsIsNoTraffic) {
 }
 
 TEST(TrainedStep, OfASlowHostTakesTheHostsTime) {
-  const Cluster cluster = priced_cluster({.host_kernel = slow_host, .nodes = 1, .gpus = 1});
+  const PricedCluster cluster = priced_cluster({.host_kernel = slow_host, .nodes = 1, .gpus = 1});
   TaskGraph graph = lower(step_of({1, 1, 1, 1}));
   const Durations durations = order_and_price(graph, cluster);
   const Timeline timeline = simulate(graph, cluster, durations, {}).timeline;
@@ -475,7 +475,7 @@ TEST(TrainedStep, OfASlowHostTakesTheHostsTime) {
 
 // Layers and micro-batches times one more forward pass of a layer, and four states of generators.
 TEST(TrainedStep, OfASlowHostTakesTheStatesOfGeneratorsForEachRecomputedLayer) {
-  const Cluster cluster = priced_cluster({.host_kernel = slow_host, .nodes = 1, .gpus = 1});
+  const PricedCluster cluster = priced_cluster({.host_kernel = slow_host, .nodes = 1, .gpus = 1});
   const Machine& machine = cluster.groups[0].machine;
   const auto period = [&](Recompute recompute) {
     Step in = step_of({1, 1, 1, 1});
@@ -502,7 +502,7 @@ bool has_period(double device_s, double lead_s) {
   const auto actions = periodic_actions((in.global_batch = micro_batches, action_lists(in)), micro_batches, 1);
   in.actions = std::make_shared<const ActionLists>(actions.value().actions);
   in.global_batch = actions->micro_batches;
-  const Cluster cluster = priced_cluster({.host_kernel = even_host, .nodes = 2, .gpus = 1});
+  const PricedCluster cluster = priced_cluster({.host_kernel = even_host, .nodes = 2, .gpus = 1});
   TaskGraph graph = lower(in);
   Durations durations = order_and_price(graph, cluster);
   std::vector<double> issued(2, -lead_s);
@@ -531,7 +531,7 @@ TEST(TrainedStep, RepeatsNoPeriodWhereAHostsLeadWouldBeUsedUpLater) {
 struct PathAndStep {
   double path_s = 0, step_s = 0;
 };
-PathAndStep path_and_step(const Step& in, const Cluster& cluster) {
+PathAndStep path_and_step(const Step& in, const PricedCluster& cluster) {
   TaskGraph graph = lower(in);
   const Durations durations = order_and_price(graph, cluster);
   const Timeline timeline = replay(graph, durations, 3);
@@ -560,7 +560,7 @@ TEST(TrainedStep, HasACriticalPathThatTakesAsLongWithHiddenMessagesAndOnSlowGpus
       for (const double host : {0.0, even_host}) {
         Step in = step_of({2, 1, 2, 2});
         in.layout.sequence_parallel = true, in.overlap_tensor = overlaps, in.layout.zero = 1;
-        Cluster cluster = priced_cluster({.host_kernel = host});
+        PricedCluster cluster = priced_cluster({.host_kernel = host});
         if (slow)
           for (int gpu = 0; gpu < 16; ++gpu) cluster.degradation.slowdown.push_back(1 + 0.1 * (gpu % 5));
         const auto [path_s, step_s] = path_and_step(in, cluster);
@@ -569,7 +569,7 @@ TEST(TrainedStep, HasACriticalPathThatTakesAsLongWithHiddenMessagesAndOnSlowGpus
 }
 
 TEST(TrainedStep, OfTwoRanksOnAGpuWaitsForTheirHostsToo) {
-  Cluster cluster = priced_cluster({.host_kernel = slow_host, .nodes = 1, .gpus = 1});
+  PricedCluster cluster = priced_cluster({.host_kernel = slow_host, .nodes = 1, .gpus = 1});
   cluster.ranks_per_gpu = 2;
   const std::vector<Fabric> shared = shared_gpu_fabrics(cluster.groups);
   cluster.fabrics.insert(cluster.fabrics.begin(), shared.begin(), shared.end());
@@ -582,9 +582,9 @@ TEST(TrainedStep, OfTwoRanksOnAGpuWaitsForTheirHostsToo) {
 
 TEST(TrainedStep, OfTwoJobsThatDoNotMeetHasTheDatesOfEachAlone) {
   for (const double host : {even_host, slow_host}) {
-    const Cluster hardware = priced_cluster({.host_kernel = host, .nodes = 2, .gpus = 4});
+    const PricedCluster hardware = priced_cluster({.host_kernel = host, .nodes = 2, .gpus = 4});
     TaskGraph graph = lower(step_of({2, 1, 1, 2}));
-    Cluster a = hardware, b = hardware;
+    PricedCluster a = hardware, b = hardware;
     a.gpu_of_rank = {0, 1, 2, 3}, b.gpu_of_rank = {4, 5, 6, 7};
     const Durations durations = order_and_price(graph, a);
     const Timeline alone = simulate(graph, a, durations, {}).timeline;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "models/machine/priced_cluster.h"
 #include "schedules/check/check.h"
 #include "schedules/fill/evaluation.h"
 #include "schedules/time/durations.h"
@@ -23,7 +24,7 @@ inline std::string held_out_text() {
 // `item_s`: an item's time in the graph, where a forward takes 1 and a backward 2.
 inline Bundle evaluating(const Step& input, double item_s) {
   Bundle bundle = tiny_bundle(input);
-  const Cluster cluster = hand_cluster(1, rank_count(input.layout), 1e9, 1e-6);
+  const PricedCluster cluster = hand_cluster(1, rank_count(input.layout), 1e9, 1e-6);
   const Durations durations = unit_durations(bundle.graph);
   BubbleWork bubble_work = evaluation_bubble_work(bundle.graph, cluster, durations, held_out_micro_batches);
   for (BubbleTask& item : bubble_work.items) item.seconds = item.task.communicator == none ? item_s : 0.01;

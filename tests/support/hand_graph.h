@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/machine/machine.h"
+#include "models/machine/priced_cluster.h"
 #include "schedules/lower/lowering.h"
 #include "schedules/time/durations.h"
 
@@ -99,8 +100,8 @@ struct HandGraph {
 };
 
 // `nodes` nodes of `gpus` GPUs on one common fabric.
-inline Cluster hand_cluster(int nodes, int gpus, double bandwidth, double latency, int gpus_per_port = 1) {
-  Cluster cluster;
+inline PricedCluster hand_cluster(int nodes, int gpus, double bandwidth, double latency, int gpus_per_port = 1) {
+  PricedCluster cluster;
   cluster.name = "by hand";
   NodeGroup group;
   group.nodes = nodes;

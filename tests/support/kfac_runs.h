@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 
+#include "models/machine/priced_cluster.h"
 #include "models/training/kfac.h"
 #include "schedules/check/check.h"
 #include "schedules/fill/kfac.h"
@@ -35,7 +36,7 @@ inline void expect_labels_are_unique(const TaskGraph& graph) {
 inline Bundle kfac_bundle(Step input, const KfacWindow& window) {
   input.optimizer.name = "kfac";
   Bundle bundle = tiny_bundle(input);
-  Cluster cluster = hand_cluster(1, rank_count(input.layout), 1e9, 1e-6);
+  PricedCluster cluster = hand_cluster(1, rank_count(input.layout), 1e9, 1e-6);
   for (const Dtype dtype : {input.dtype, kfac_dtype(input.dtype)})
     cluster.groups[0].machine.peak_flops[static_cast<std::size_t>(dtype)] = 1e12;
   cluster.groups[0].machine.memory_bandwidth = 1e12;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "models/machine/priced_cluster.h"
 #include "scenarios/predict/readable.h"
 #include "schedules/time/durations.h"
 

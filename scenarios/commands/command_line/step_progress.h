@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "models/machine/priced_cluster.h"
 #include "scenarios/commands/command_line/progress.h"
 #include "scenarios/predict/simulated_step.h"
 #include "schedules/time/durations.h"

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <ostream>
 
+#include "models/machine/priced_cluster.h"
 #include "scenarios/commands/command_line/command.h"
 #include "scenarios/commands/command_line/options.h"
 #include "scenarios/commands/command_line/outputs.h"
