@@ -23,12 +23,12 @@ struct EmbeddedFile {
 
 std::span<const EmbeddedFile> embedded_machines();
 std::span<const EmbeddedFile> embedded_models();
-std::span<const EmbeddedFile> embedded_families();   // models/model/families/<model_type>.yaml
-std::span<const EmbeddedFile> embedded_trainers();   // models/trainers/<trainer>.yaml
+std::span<const EmbeddedFile> embedded_families();      // models/model/families/<model_type>.yaml
+std::span<const EmbeddedFile> embedded_trainers();      // models/trainers/<trainer>.yaml
 std::span<const EmbeddedFile> embedded_dictionaries();  // models/trainers/arguments/<dictionary>.yaml
-std::span<const EmbeddedFile> embedded_constants();  // models/machine/fitted_constants.yaml
-std::span<const EmbeddedFile> embedded_memory();     // models/memory/pooled.yaml
-std::span<const EmbeddedFile> embedded_tables();     // scenarios/studies/<study>/runs.csv; the name is the study's
-std::span<const EmbeddedFile> embedded_page();       // scenarios/report/page/; the name is the file's, with extension
+std::span<const EmbeddedFile> embedded_constants();     // models/machine/fitted_constants.yaml
+std::span<const EmbeddedFile> embedded_memory();        // models/memory/pooled.yaml
+std::span<const EmbeddedFile> embedded_tables();        // scenarios/studies/<study>/runs.csv; the name is the study's
+std::span<const EmbeddedFile> embedded_page();  // scenarios/report/page/; the name is the file's, with extension
 
 }  // namespace slipway::scenarios

@@ -19,9 +19,9 @@ void list_trainer_keys(std::ostream& out);
 // UsageError with those that there are.
 void list_arguments(std::ostream& out, const std::string& trainer);  // argument, effect, key, versions, words
 void list_recipes(std::ostream& out, const std::string& trainer);    // name, source, arguments
-void list_constants(std::ostream& out);   // of a step: book and fitted values
-void list_schedules(std::ostream& out);   // name, chunks, what it is
-void list_topologies(std::ostream& out);  // name, description, the numbers that it reads
+void list_constants(std::ostream& out);                              // of a step: book and fitted values
+void list_schedules(std::ostream& out);                              // name, chunks, what it is
+void list_topologies(std::ostream& out);                             // name, description, the numbers that it reads
 void list_keys(std::ostream& out, std::span<const Key> table);
 // The reference table of docs/scenario-reference.md.
 void list_keys_as_markdown(std::ostream& out, std::span<const Key> table);
