@@ -200,8 +200,8 @@ class TrainerReader {
     if (value == nullptr || source == nullptr || source->text.empty())
       return refuse(entry.origin, path, "has no value with a source; allowed: {value: ..., source: ...}",
                     "say where the fact comes from");
-    if (!is_of_version(fact, path)) return;
     ++trainer_.named;
+    if (!is_of_version(fact, path)) return;
     if (section == "memory") {
       trainer_.memory.sources.push_back(entry.key + ": " + source->text);
       return read_memory(entry, *value, path);

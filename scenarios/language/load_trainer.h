@@ -46,7 +46,7 @@ struct Trainer {
   TrainerFacts facts;
   MemoryFacts memory;
   std::map<std::string, std::vector<std::string>> levers;  // scenario key → the values that it may have
-  int named = 0;                                           // facts that its file states
+  int named = 0;                                           // facts that its file states, of all versions
   std::string dictionary;                                  // empty: none is described
   std::vector<TrainerVersion> versions;
   std::string version;  // that was named; empty: the last is meant

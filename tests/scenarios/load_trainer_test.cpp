@@ -226,7 +226,7 @@ TEST(LoadTrainer, AScenarioNamesAVersionBehindAnAt) {
   EXPECT_EQ(old.scenario.trainer.name, "megatron-core");
   EXPECT_EQ(old.scenario.trainer_version, "0.12");
   EXPECT_TRUE(old.scenario.trainer_file.empty());
-  EXPECT_THAT(old.scenario.resolved, HasSubstr("trainer: megatron-core@0.12"));
+  EXPECT_THAT(old.scenario.resolved, HasSubstr("trainer: \"megatron-core@0.12\""));
   EXPECT_THAT(describe(loaded("megatron-core@9").errors), HasSubstr("there is no version '9'"));
   EXPECT_EQ(built_in_trainer("megatron-core@0.12")->levers.at("schedule.recompute_modules"),
             std::vector<std::string>{"none"});
