@@ -43,17 +43,9 @@ nlohmann::json summary(std::vector<std::string> settings, const std::string& sce
 // The trainers of a published table's measured runs on a machine.
 std::set<std::string> trainers_measured_on(const std::string& machine) {
   std::set<std::string> trainers;
-  for (const auto& entry : std::filesystem::directory_iterator(root + "/scenarios/studies")) {
-    std::ifstream in(entry.path() / "runs.csv");
-    if (!in) continue;
-    const CsvTable table = read_csv(in, "runs.csv");
-    const auto column = [&](const char* name) {
-      return static_cast<std::size_t>(std::find(table.header.begin(), table.header.end(), name) - table.header.begin());
-    };
-    for (const CsvRow& row : table.rows)
-      if (row.fields.at(column("machine")) == machine && row.fields.at(column("status")) == "ok")
-        trainers.insert(row.fields.at(column("trainer")));
-  }
+  for (const FittedTable& table : tables_of_built_in_constants())
+    for (const PublishedRow& row : read_table_file(root + "/" + table.file).rows)
+      if (row.machine == machine && row.status == RowStatus::ok) trainers.insert(row.trainer);
   return trainers;
 }
 
@@ -224,16 +216,11 @@ TEST(Basis, AStudyCountsThePointsThatAreOutside) {
 
 // The Playbook's own table: largest and smallest of a column of what ran.
 std::pair<double, double> range_in_playbook(const std::string& column) {
-  std::istringstream in(text_of(root + "/scenarios/studies/ultrascale-2025/runs.csv"));
-  const CsvTable table = read_csv(in, "runs.csv");
-  const auto index = [&](const std::string& name) {
-    return static_cast<std::size_t>(std::find(table.header.begin(), table.header.end(), name) - table.header.begin());
-  };
   double least = 1e300, most = 0;
-  for (const CsvRow& row : table.rows) {
-    const std::string& text = row.fields.at(index(column));
-    if (text.empty()) continue;
-    least = std::min(least, std::stod(text)), most = std::max(most, std::stod(text));
+  for (const PublishedRow& row : read_table_file(root + "/scenarios/studies/ultrascale-2025/runs.csv").rows) {
+    const std::string key = "schedule." + column;
+    if (!row.keys.contains(key)) continue;
+    least = std::min(least, std::stod(row.keys.at(key))), most = std::max(most, std::stod(row.keys.at(key)));
   }
   return {least, most};
 }

@@ -64,7 +64,7 @@ TEST_F(ValidateCommand, SaysToWhichRunsTheConstantsWereFittedAndWhetherTheseAreA
   std::ifstream in(hagemann);
   std::string columns, known;
   for (std::string line; known.empty() && std::getline(in, line);) {
-    if (line.starts_with("trainer,")) columns = line + '\n';
+    if (line.starts_with("scenario,")) columns = line + '\n';
     if (line.find(",ok,") != std::string::npos) known = line + '\n';
   }
   std::string strange = known;  // the same run, in a time that nobody measured

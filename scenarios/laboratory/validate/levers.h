@@ -4,7 +4,7 @@
 //   row B ─┘  (recompute_modules, dispatcher, ...)  predicted: the same of the two predictions
 //
 // The pairs follow from the table alone; nothing predicted decides which there are.
-// Guarded by tests/scenarios/current_tables_test.cpp.
+// Guarded by tests/scenarios/studies_test.cpp.
 #pragma once
 
 #include <string>
