@@ -108,7 +108,9 @@ TEST(MachineProfiles, GiveEachNumberWithItsSource) {
         EXPECT_NE((line + next).find("source: \""), std::string::npos) << path << ": " << line;
         continue;
       }
-      if (line.starts_with("aliases: ") || line.find("share: ") != std::string::npos || line.find("measured: ") != std::string::npos) continue;
+      if (line.starts_with("aliases: ") || line.find("share: ") != std::string::npos ||
+          line.find("measured: ") != std::string::npos)
+        continue;
       const std::size_t comment = line.find('#');
       const std::string text = line.substr(0, comment == line.find_first_not_of(' ') ? comment : std::string::npos);
       const std::size_t colon = text.find(':');

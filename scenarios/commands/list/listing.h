@@ -21,11 +21,7 @@ void list_arguments(std::ostream& out, const std::string& trainer);  // argument
 void list_recipes(std::ostream& out, const std::string& trainer);    // name, source, arguments
 void list_constants(std::ostream& out);                              // of a step: book and fitted values
 void list_schedules(std::ostream& out);                              // name, chunks, what it is
-<<<<<<< HEAD:scenarios/commands/list/listing.h
 void list_topologies(std::ostream& out);  // name, description, parameters with meaning and default
-=======
-void list_topologies(std::ostream& out);  // name, description, the numbers that it reads
->>>>>>> trainers:scenarios/list/listing.h
 void list_keys(std::ostream& out, std::span<const Key> table);
 // The reference table of docs/scenario-reference.md.
 void list_keys_as_markdown(std::ostream& out, std::span<const Key> table);
