@@ -61,10 +61,4 @@ struct ExplainOptions {
 // Throws UsageError for a scenario that cannot be simulated, and for a trace of another scenario.
 Explanation explanation_of(const Scenario& scenario, const ExplainOptions& options);
 
-// The answer in one sentence or two.
-std::string answer_of(const Explanation& explanation);
-// `most_levers`: rows of the table; JSON has all.
-std::string explanation_text(const Explanation& explanation, int most_levers);
-const Description<Explanation>& explanation_description();
-
 }  // namespace slipway::scenarios

@@ -235,7 +235,7 @@ void note_simulation(const Scenario& one, double limit_s, PricedLayout& row) {
                         return prepared;
                       },
                       [](const PreparedStep& prepared, const SimulationOptions& how, const std::vector<int>& steps) {
-                        return simulate_each(prepared.graph, prepared.scenario.cluster, prepared.durations, how, steps);
+                        return simulate_each(prepared.graph, prepared.cluster, prepared.durations, how, steps);
                       }});
   row.replayed_s = step.replayed_s;
   if (step.simulation.timeline.start.empty()) return;  // above the limit

@@ -47,22 +47,6 @@ struct StudyMetrics {
   double refresh_steps, utilization_before, utilization, utilization_ceiling, utilization_own_cycles;
   double closed_form_step_time_s, closed_form_memory_bytes;  // Osawa et al. 2022
 };
-enum class MetricKind : unsigned char { seconds, rate, share, bytes, flag, count };
-enum class Shown : unsigned char { always, where_present, when_asked };  // in the table
-struct StudyMetric {
-  std::string_view name;     // column of the CSV, as in simulate --json
-  std::string_view heading;  // column of the table
-  std::string_view meaning;
-  MetricKind kind;
-  Shown shown;
-  double StudyMetrics::*value;
-  double StudyMetrics::*to = nullptr;  // the other end of an interval, whose column shows both
-};
-std::span<const StudyMetric> study_metrics();
-const StudyMetric* metric_named(std::string_view name);
-std::string readable(const StudyMetric& metric, double value);
-std::string readable(const StudyMetric& metric, const StudyMetrics& metrics);
-
 struct StudyRow {
   StudyPoint point;
   std::string error;  // why there are no numbers; empty: there are
@@ -77,20 +61,5 @@ std::vector<StudyRow> run_study(const std::vector<StudyPoint>& points, int worke
 
 // The basis of a point's numbers; empty where its scenario cannot be read any more.
 Basis basis_of_point(const StudyPoint& point);
-
-struct Study {
-  std::vector<std::string> scenarios;
-  std::vector<std::string> keys;        // varied, in order
-  std::vector<std::size_t> first_keys;  // indices in `keys`: the first key of each variation, which tables show
-  std::vector<StudyRow> rows;
-  std::vector<const StudyMetric*> columns;  // columns of the text; empty: all that some point has
-};
-// The table of the text, headings first.
-std::vector<std::vector<std::string>> study_rows(const Study& study);
-// The values that tell a row from the others, and the scenario's name where there are several.
-std::vector<std::string> labels(const Study& study, const StudyRow& row);
-std::string study_text(const Study& study);
-std::string study_csv(const Study& study);
-std::string study_json(const Study& study);
 
 }  // namespace slipway::scenarios

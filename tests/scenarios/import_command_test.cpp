@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "scenarios/commands/plan/answer.h"
 #include "scenarios/predict/load_scenario.h"
 #include "scenarios/predict/prepared_step.h"
-#include "scenarios/search/answer.h"
 #include "tests/support/command_test.h"
 #include "tests/support/printed.h"
 

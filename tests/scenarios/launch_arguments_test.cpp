@@ -3,8 +3,8 @@
 
 #include <map>
 
+#include "scenarios/commands/plan/answer.h"
 #include "scenarios/predict/load_scenario.h"
-#include "scenarios/search/answer.h"
 
 namespace slipway::test {
 namespace {

@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "scenarios/commands/command_line/command.h"
+#include "scenarios/commands/plan/answer.h"
 #include "scenarios/language/scenario.h"
 #include "scenarios/predict/load_scenario.h"
-#include "scenarios/search/answer.h"
 #include "tests/support/command_test.h"
 #include "tests/support/process_limits.h"
 #include "tests/support/scenario_file.h"

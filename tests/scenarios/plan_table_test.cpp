@@ -5,10 +5,10 @@
 
 #include <sstream>
 
+#include "scenarios/commands/plan/answer.h"
+#include "scenarios/commands/plan/table.h"
 #include "scenarios/predict/load_scenario.h"
 #include "scenarios/predict/readable.h"
-#include "scenarios/search/answer.h"
-#include "scenarios/search/table.h"
 
 namespace slipway::test {
 

@@ -3,8 +3,8 @@
 
 #include <set>
 
+#include "scenarios/commands/plan/answer.h"
 #include "scenarios/predict/load_scenario.h"
-#include "scenarios/search/answer.h"
 #include "scenarios/search/search.h"
 #include "tests/support/small_spaces.h"
 

@@ -12,13 +12,13 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "scenarios/commands/plan/answer.h"
+#include "scenarios/commands/plan/table.h"
 #include "scenarios/predict/readable.h"
-#include "scenarios/search/answer.h"
 #include "scenarios/search/memory_changes.h"
 #include "scenarios/search/ranking.h"
 #include "scenarios/search/screen.h"
 #include "scenarios/search/search.h"
-#include "scenarios/search/table.h"
 #include "tests/support/command_test.h"
 #include "tests/support/scenario_file.h"
 #include "tests/support/small_spaces.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "scenarios/search/answer.h"
+#include "scenarios/commands/plan/answer.h"
 #include "tests/support/scenario_file.h"
 
 namespace slipway::test {

@@ -6,6 +6,7 @@
 #include "scenarios/commands/command_line/command.h"
 #include "scenarios/commands/command_line/options.h"
 #include "scenarios/commands/command_line/progress.h"
+#include "scenarios/commands/explain/explanation_text.h"
 #include "scenarios/commands/kineto/kineto_trace.h"
 #include "scenarios/commands/kineto/step_phases.h"
 #include "scenarios/predict/description.h"

@@ -7,6 +7,7 @@
 
 #include "scenarios/commands/command_line/command.h"
 #include "scenarios/commands/command_line/terminal_text.h"
+#include "scenarios/commands/explain/explanation_text.h"
 #include "scenarios/predict/description.h"
 #include "scenarios/predict/readable.h"
 #include "scenarios/search/explanation.h"

@@ -9,12 +9,12 @@
 #include "scenarios/commands/command_line/outputs.h"
 #include "scenarios/commands/command_line/progress.h"
 #include "scenarios/commands/command_line/shard.h"
+#include "scenarios/commands/plan/answer.h"
 #include "scenarios/commands/plan/plan_page.h"
 #include "scenarios/language/nearest.h"
 #include "scenarios/predict/prepared_step.h"
 #include "scenarios/predict/readable.h"
 #include "scenarios/predict/terminal_timeline.h"
-#include "scenarios/search/answer.h"
 #include "scenarios/search/remedies.h"
 #include "scenarios/search/search.h"
 

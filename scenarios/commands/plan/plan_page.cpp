@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/commands/plan/table.h"
 #include "scenarios/commands/simulate/simulate_report.h"
 #include "scenarios/predict/readable.h"
-#include "scenarios/search/table.h"
 #include "schedules/time/replay.h"
 
 namespace slipway::scenarios {

@@ -1,9 +1,9 @@
 // The page of `slipway plan --report`. Guarded by tests/scenarios/report_test.cpp.
 #pragma once
 
+#include "scenarios/commands/plan/answer.h"
 #include "scenarios/predict/simulated_step.h"
 #include "scenarios/report/report.h"
-#include "scenarios/search/answer.h"
 
 namespace slipway::scenarios {
 

@@ -12,6 +12,7 @@
 
 #include <string>
 
+#include "scenarios/commands/study/study_report.h"
 #include "scenarios/search/study.h"
 
 namespace slipway::scenarios {

@@ -1,5 +1,7 @@
 #include "scenarios/commands/study/shard.h"
 
+#include "scenarios/commands/study/study_report.h"
+
 namespace slipway::scenarios {
 
 std::vector<ShardRow> shard_rows_of(const std::vector<StudyRow>& rows, const std::vector<std::size_t>& points) {

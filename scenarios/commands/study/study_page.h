@@ -1,6 +1,7 @@
 // The page of `slipway study --report`. Guarded by tests/scenarios/report_test.cpp.
 #pragma once
 
+#include "scenarios/commands/study/study_report.h"
 #include "scenarios/report/report.h"
 #include "scenarios/search/study.h"
 

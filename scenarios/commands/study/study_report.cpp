@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/commands/command_line/command.h"
+#include "scenarios/commands/study/study_report.h"
 #include "scenarios/files/csv.h"
 #include "scenarios/language/keys.h"
 #include "scenarios/predict/description.h"

@@ -1,4 +1,4 @@
-#include "scenarios/search/table.h"
+#include "scenarios/commands/plan/table.h"
 
 #include <fmt/format.h>
 

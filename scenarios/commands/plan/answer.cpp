@@ -1,4 +1,4 @@
-#include "scenarios/search/answer.h"
+#include "scenarios/commands/plan/answer.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,8 @@
 #include <ostream>
 
 #include "exec/run/executable.h"
+#include "scenarios/commands/command_line/command.h"
+#include "scenarios/commands/plan/table.h"
 #include "scenarios/files/files.h"
 #include "scenarios/files/usage_error.h"
 #include "scenarios/language/document.h"
@@ -20,7 +22,6 @@
 #include "scenarios/predict/prediction.h"
 #include "scenarios/predict/prepared_step.h"
 #include "scenarios/predict/readable.h"
-#include "scenarios/search/table.h"
 
 namespace slipway::scenarios {
 
