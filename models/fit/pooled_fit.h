@@ -42,7 +42,7 @@ struct PooledConstants {
                                    // fit, the root mean square over its tables
   double freedom = 5;              // degrees of freedom of Student's t: how sure row_spread is; at least 1
   std::vector<FittedRuns> seen;    // what the runs were like that it was fitted to, the user's own among them
-  std::string runs;                // the user's own runs among those fitted to, as a table (scenarios/tables); or empty
+  std::string runs;                // the user's own runs among those fitted to, as a table (laboratory/tables); or empty
 };
 
 StepConstants constants_of(const PooledConstants& pooled, const std::string& trainer, const std::string& machine);

@@ -13,8 +13,8 @@
 
 namespace slipway::models {
 
-// Which inputs of a run stayed gathered, where its peak shows it (scenarios/tables/price_memory.cpp). unknown: as the
-// trainer's facts say.
+// The inputs of a run that stayed gathered, where its peak shows it (scenarios/laboratory/tables/price.cpp). unknown:
+// as the trainer's facts say.
 enum class Gathered : std::uint8_t { unknown, all, half_on_many_stages, none };
 
 // What one pipeline rank needs, before a trainer's own habits. Numbers are of one micro-batch on a rank, in

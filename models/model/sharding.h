@@ -18,8 +18,8 @@ enum class ContextExchange : std::uint8_t { all_gather, ring };
 inline constexpr std::array exchange_names{Named{ContextExchange::all_gather, "all-gather"},
                                            Named{ContextExchange::ring, "ring"}};
 
-// How tokens get to the ranks of their experts (`--moe-token-dispatcher-type` of Megatron-Core; models/machine/dispatch.h
-// has the bytes): each row by itself; all tokens of the group to everyone; once to each node over the network and once
+// How tokens get to the ranks of their experts (`--moe-token-dispatcher-type` of Megatron-Core; models/model/token_copies.h
+// counts what travels): each row by itself; all tokens of the group to everyone; once to each node over the network and once
 // to each GPU inside it, as DeepEP and HybridEP do.
 enum class Dispatcher : std::uint8_t { alltoall, allgather, deepep, hybridep };
 inline constexpr std::array dispatcher_names{

@@ -4,7 +4,7 @@
 //   device      │ a │ b    │ c │ norm   │ opt  │ d               and ends after its last one
 //
 // The host waits for the device once a step, where its first optimizer task starts, because it reads the norm.
-// Guarded by tests/schedules/host_test.cpp.
+// Guarded by tests/sim/trained_step_test.cpp.
 #pragma once
 
 #include <algorithm>

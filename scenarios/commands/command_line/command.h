@@ -1,5 +1,5 @@
 // The sub-commands of `slipway`, in one table (command.cpp). A new command is a new file
-// scenarios/<name>/<name>_command.cpp with one function, its declaration here and one line of the table.
+// scenarios/commands/<name>/<name>_command.cpp with one function, its declaration here and one line of the table.
 //
 //   main ──► run_slipway(arguments) ──► Command::run(arguments after the name, out, err) ──► exit status
 //
