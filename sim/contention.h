@@ -1,5 +1,5 @@
-// Which links a step's messages load, and where more would be sent than a link can carry (private to sim/fidelity.cpp,
-// which turns tasks into flows).
+// The links that a step's messages load, and those that would have to carry more than they can (private to
+// sim/fidelity.cpp, which turns tasks into flows).
 //
 //   set of edges      those that one algorithm uses in one communicator
 //   load of a link    Σ of what each edge over it would send by itself

@@ -3,10 +3,10 @@
 //   in wires ─ enter ─► operators (tap: small weights; linear: its own queue) ─► leave ─ out wires
 //   d in     ◄──────────────── one backward per segment ◄──────────────────────  d out
 //
-// `enter` detaches, so no autograd graph spans two segments and no communication hides in one. Of the out wires only
-// the edges of the graph are kept: their values live as long as the task graph's buffers. An operator that needs an
-// input for its backward pass keeps it; the region does not.
-// A wire that no operator changes is threaded through, so its gradient is one chain.
+// `enter` detaches, so no autograd graph spans two segments and no communication hides in one. The region keeps only
+// the edges of the out wires in autograd's graph: their values live as long as the task graph's buffers. An operator
+// that needs an input for its backward pass keeps it; the region does not. A wire that no operator changes is threaded
+// through, so its gradient is one chain.
 // Guarded by tests/exec/execute_parts_test.cpp.
 #pragma once
 

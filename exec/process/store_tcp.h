@@ -9,8 +9,9 @@
 
 namespace slipway::exec {
 
-// Tries to connect until somebody accepts, and hangs up; returns empty. After `seconds` it returns the reason:
-// "Connection refused", "Name or service not known". The look-up of the name is the system's and may take longer.
+// Tries to connect until a listener accepts, closes the connection and returns empty. After `seconds` it returns the
+// reason: "Connection refused", "Name or service not known". The look-up of the name is the system's and may take
+// longer.
 std::string wait_for_listener(const std::string& host, int port, double seconds);
 
 // This machine's own address on the way to `host`, by which others on that way reach it; empty where there is no way.

@@ -47,9 +47,9 @@ class Buckets {
   // collective works in place. Throws std::runtime_error for any other kind.
   Message message(const Work& work) const;
   // ZeRO 2 and 3. A bucket has memory from a backward pass to take(), which returns the gradients so far. A reduced
-  // slice of them is added to this rank's. Of the tied embedding's reduced gradient, the rank keeps the part in its
-  // slices. Small gradients of a split backward wait until their block has memory.
-  // A block's bucket, or that of its experts apart.
+  // slice of them is added to this rank's. The rank keeps the part of the tied embedding's reduced gradient that lies
+  // in its slices. Small gradients of a split backward wait until their block has memory. A block's bucket, or that of
+  // its experts apart.
   struct Key {
     int block = 0;
     bool experts = false;

@@ -94,7 +94,7 @@ void RankTransports::end_meetings() {
   for (Meetings& meetings : meetings_) meetings.store.reset();
 }
 
-// Once all have come to a meeting, everybody has left the one before.
+// Once all members have come to a meeting, all have left the one before.
 void RankTransports::meet(const TaskGraph& graph, TaskId task) {
   const auto communicator = static_cast<std::size_t>(graph.tasks[task].communicator);
   const auto& members = graph.communicators[communicator].ranks;

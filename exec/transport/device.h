@@ -1,4 +1,5 @@
-// Where the ranks of this program compute and how they exchange tensors. There are two programs:
+// The device on which the ranks of this program compute and the way in which they exchange tensors. There are two
+// programs:
 //
 //   slipway-rank        exec/transport/cpu/     the processor, Gloo; a task is complete when its function returns
 //   slipway-rank-cuda   exec/transport/cuda/    one GPU per process, NCCL; every lane has a stream, tasks only start

@@ -195,7 +195,8 @@ std::function<double(const Machine&)> one_copy(Link Machine::*link, double bytes
   };
 }
 
-// Of a message whose members are on several nodes; nothing says so in what a rank measures, as all are on one.
+// True for a message whose members are on several nodes. Records of a rank lack the number of nodes, because all their
+// members are on one.
 bool is_between_nodes(const Measurement& measurement) {
   const auto link = measurement.fields.find("link");
   return link != measurement.fields.end() && link->second == "network";

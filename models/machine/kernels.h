@@ -143,7 +143,7 @@ std::optional<KernelValues> values_of(const MachineKernels& kernels, const Kerne
 std::vector<KernelKey> keys_of(const MachineKernels& kernels);
 // Sets them, in place of those that are there.
 void set_values(MachineKernels& kernels, const KernelKey& key, const KernelValues& values);
-// Of the nearest width; nullptr where the format has none.
+// The constants of the nearest head width; nullptr where the format has none.
 const AttentionConstants* attention_of(const MachineKernels& kernels, Format format, std::int64_t head_dim);
 
 }  // namespace slipway::models

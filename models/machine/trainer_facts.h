@@ -1,5 +1,5 @@
-// What a trainer's software does with the hardware, as facts that prices and the lowering read. A trainer is one file of
-// them, models/trainers/<trainer>.yaml, each fact with its source (scenarios/language/load_trainer.h). The values here are
+// Facts of a trainer's software that prices and the lowering read. A trainer is one file of them,
+// models/trainers/<trainer>.yaml, each fact with its source (scenarios/language/load_trainer.h). The values here are
 // those of models/trainers/generic.yaml. Guarded by tests/scenarios/load_trainer_test.cpp.
 #pragma once
 

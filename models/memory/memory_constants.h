@@ -1,5 +1,5 @@
-// What a process takes beyond the bytes that the mathematics needs: facts of its trainer, and few constants with a
-// meaning and a unit that all trainers share.
+// The memory of a process beyond the bytes that the mathematics needs. It follows from facts of the trainer and from a
+// few constants, each with a meaning and a unit, that all trainers share.
 //
 //   facts       models/trainers/<trainer>.yaml: memory:   the loss on whole logits, a second copy of gradients, ...
 //   constants   models/memory/pooled.yaml                  bytes per logit, share lost to fragmentation, ...
@@ -98,7 +98,8 @@ struct MemoryConstants {
   // Deviations of the trainer.
   double fragmentation_factor = 1;
   double library_factor = 1;  // on context and communicators
-  // Of z = ln(value / prior) / spread, for memory_parameters() in their order; empty: nothing is uncertain.
+  // Standard deviations of z = ln(value / prior) / spread, for memory_parameters() in their order. Empty: nothing is
+  // uncertain.
   std::vector<double> spreads;
   std::vector<double> covariance;  // row by row
   // Standard deviations of ln(peak) that no constant explains: of one run, and of all runs of one model or cluster.

@@ -20,7 +20,7 @@ void add_static(MemoryParts& parts, const StageTerms& terms, const MemoryConstan
     parts[MemoryPart::update] += facts.update_bytes * terms.parameters;
 }
 
-// Of the two inputs of each layer: those of qkv, and those of gate and up.
+// The share of a layer's two gathered inputs (that of qkv, and that of gate and up) that stays gathered.
 double share_gathered(const StageTerms& terms, GatheredInputs habit) {
   switch (terms.gathered) {
     case Gathered::all:

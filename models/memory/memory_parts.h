@@ -67,9 +67,10 @@ struct OptionalBytes {
   OptionalBytes& operator+=(const OptionalBytes& other);
   friend OptionalBytes operator*(double factor, OptionalBytes bytes);
 };
-// Of what `op` keeps.
+// The optional bytes among those that `op` keeps.
 OptionalBytes optional_kept(const Operator& op, const Block& block);
-// Of what `op` holds during its block's backward pass alone: made again, and `copies` times what comes from the host.
+// The optional bytes among those that `op` holds only during its block's backward pass: what is made again, and
+// `copies` times what comes from the host.
 OptionalBytes optional_at_work(const Operator& op, const Block& block, int copies);
 
 // Adds what `op`, an operator of `block`, keeps from forward to backward.

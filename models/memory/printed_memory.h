@@ -32,7 +32,7 @@ double workspace_bytes(const PrintedSettings& settings);
 struct PrintedMemory {
   double allocated = 0, peak = 0;
 };
-// Of the rank with these terms.
+// The bytes that the rank with these terms prints.
 PrintedMemory printed_memory(const StageTerms& terms, const PrintedSettings& settings);
 
 }  // namespace slipway::models

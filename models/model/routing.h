@@ -1,4 +1,4 @@
-// How unevenly a router sends tokens to experts, and what the rank with the most of them gets.
+// Unbalanced routing: the tokens of each expert, and the load of the rank with most of them.
 //
 //   popularity   the i-th most popular expert of a layer: i^−skew (Zipf); which expert that is differs from layer to
 //                layer, drawn by the seed

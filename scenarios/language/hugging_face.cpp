@@ -68,7 +68,7 @@ void lay_over(Value& base, const Value& over) {
   }
 }
 
-// Of a family that exists. They are part of the program, so a mistake in one is a mistake of ours.
+// The file of an existing family. These files are part of the program, so a mistake in one is a defect of Slipway.
 Value family_file(std::string_view type) {
   const EmbeddedFile* file = family_named(type);
   if (file == nullptr) throw std::logic_error("no family " + std::string(type));

@@ -61,9 +61,9 @@ struct Key {
   double min = 0, max = 2147483647;  // integer, number, integers; inclusive
   bool above_min = false;            // min itself is excluded
   Unit unit = Unit::pure;            // number
-  bool wants_unit = false;           // number: a bare one is refused, because nobody means the base unit
+  bool wants_unit = false;           // number: a bare one is refused, because the base unit is never meant
   std::vector<std::string_view> (*choices)() = nullptr;
-  // choice: what is meant by a word that is none of them nor spelled like one; empty: nobody knows.
+  // choice: the remedy for a word that is not a choice and not spelled like one; empty: none is known.
   std::string (*hint)(std::string_view word) = nullptr;
   std::string_view shorthand = "";  // section: the key that a bare word stands for
   bool writes_derived = false;      // bound: the resolved text has the value also where the scenario did not give it

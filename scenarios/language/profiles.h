@@ -49,9 +49,9 @@ struct ModelFields {
 
 // models/model/library/<name>.yaml; name must exist.
 std::optional<ModelFields> library_model(const std::string& name, Defects& defects);
-// A Hugging Face config.json by its model_type's file, models/model/families/<model_type>.yaml (hugging_face.cpp). Of a
-// model of text and images, its text part. What Slipway does not have (state spaces, gated delta nets, sparse attention)
-// is an error that names the field, never ignored.
+// A Hugging Face config.json by its model_type's file, models/model/families/<model_type>.yaml (hugging_face.cpp). From
+// a model of text and images it reads the text part. What Slipway does not have (state spaces, gated delta nets, sparse
+// attention) is an error that names the field, never ignored.
 std::optional<ModelFields> read_config(const std::string& path, const Reference& from, Defects& defects);
 
 // Measured times per Transformer block: the path of a block table (cluster.block_times).

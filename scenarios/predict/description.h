@@ -105,7 +105,7 @@ class UntypedDescription {
   const std::vector<Field>& fields() const { return fields_; }
   void push(Field field) { fields_.push_back(std::move(field)); }
   Field& last() { return fields_.back(); }
-  // Of the field declared last.
+  // Sets the column of the field declared last.
   void set_number_column(std::string heading, std::function<std::string(double)> format);
   void set_text_column(std::string heading);
   void set_null_where_absent();

@@ -34,7 +34,7 @@ Step with_replicas(Step step, std::int64_t count) {
 
 using Tasks = std::function<double(std::int64_t count)>;
 
-// A number that the step has too many of: two smaller ones that tell of it.
+// A count of the step that is large, and two smaller values from which the graph's size is extrapolated.
 struct Line {
   std::int64_t own = 0, first = 0, second = 0;
   double extrapolated(const Tasks& tasks_of) const {

@@ -196,7 +196,8 @@ class Builder {
     }
   }
 
-  // Of the rank's spans that ended before each began: the last; at one date, that of its own lane.
+  // The cause of a span is the span of its rank that ended last before it began. Among several at one date it is that
+  // of its lane.
   void find_causes(const RankView& row) {
     struct End {
       double at;

@@ -212,7 +212,7 @@ void Ranking::note_row(std::size_t candidate, const Workers::Outcome& outcome) {
   sharp_bounds_[candidate] = std::max(bound_s, numbers.replayed_s);
   if (!numbers.simulated) return;
   row.simulated = true;
-  // Of the replay no bound is asked: contention may delay the step before by more than the last one.
+  // No bound is required of the replay: contention may delay an earlier step more than the last one.
   refuse_below_bound(row.choice, bound_s, numbers.step_time_s);
   row.step_time_s = numbers.step_time_s, row.mfu = numbers.mfu;
   row.compute_share = numbers.compute_share, row.bubble_share = numbers.bubble_share;

@@ -1,6 +1,6 @@
-// What several arguments of Megatron-LM say together (NVIDIA/Megatron-LM megatron/training/arguments.py), where it takes
-// arithmetic or a text of their own. All else is in models/trainers/arguments/megatron.yaml. Defaults are those of
-// Megatron-LM, not of Slipway.
+// The meaning of several arguments of Megatron-LM together (NVIDIA/Megatron-LM megatron/training/arguments.py), where
+// it takes arithmetic or a text of their own. All else is in models/trainers/arguments/megatron.yaml. Defaults are
+// those of Megatron-LM, not of Slipway.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -164,7 +164,7 @@ void megatron_rotary_share(Reading& reading) {
               percent);
 }
 
-// A head's width of its own.
+// The width of a head where it is given.
 void megatron_head_width(Reading& reading) {
   const std::int64_t width = reading.whole("kv-channels", 0);
   if (width > 0 && width * reading.count("model.heads", 0) != reading.count("model.hidden", 0))

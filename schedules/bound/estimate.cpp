@@ -712,7 +712,7 @@ class Replay {
     return blocking_ ? std::max(end, sent) : end;
   }
 
-  // Of a pair, the first action does not free the rank: the second one begins where it did.
+  // The first action of a pair does not free the rank: the second one begins when the first did.
   struct Group {
     bool open = false;
     double first = 0;  // when the first segment of the group may begin, at least

@@ -21,8 +21,8 @@ namespace slipway::schedules {
 // Properties of the action lists of one shape, a schedule's or a CSV's.
 struct ScheduleUse {
   // Whole backwards only, without delayed weight gradients; stage s on rank s mod p; each rank ends with a backward of
-  // its first stage. Of a schedule: a CSV may order chunks as none does, and then the sharp bounds do not hold
-  // (tests/scenarios/search_test.cpp).
+  // its first stage. Requires a named schedule: a CSV may order chunks as no schedule does, and then the sharp bounds
+  // do not hold (tests/scenarios/search_test.cpp).
   bool is_plain = false;
   // Actions that are one (Action::with_next), in one order: `count` of them in a step. `whole`: both gradients.
   struct Pair {

@@ -206,7 +206,7 @@ std::string step_defect(const TaskGraph& graph) {
 
 namespace {
 
-// Of two compilers, or of one with other flags.
+// Equal but for rounding by another compiler or other flags.
 bool about_equal(double a, double b) { return a == b || std::abs(a - b) <= 1e-9 * std::max(std::abs(a), std::abs(b)); }
 
 bool same(const Work& a, const Work& b) {

@@ -67,7 +67,7 @@ class UpdateCheck {
   std::size_t row(int rank) const {
     return static_cast<std::size_t>(lowered_index(graph_.step.layout, graph_.representatives, rank));
   }
-  // Of a block, or of its experts where they are apart.
+  // The state of a block, or of its experts where they have separate gradients.
   BlockState& state(int rank, int block, bool experts = false) {
     const std::size_t bucket = static_cast<std::size_t>(block) + (experts ? blocks_.size() : 0);
     return states_[row(rank) * blocks_.size() * (experts_apart_ ? 2 : 1) + bucket];

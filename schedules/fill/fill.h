@@ -43,8 +43,8 @@ struct BubbleTask {
 };
 
 // Bytes that exist until `from` ends anyway; they then stay to the end of the last item that reads them.
-// With from_item: bytes that this item makes on `rank`. If nobody reads them, the item holds them while it runs.
-// With from_group: the group's first item on the rank's lane makes them.
+// With from_item: bytes that this item makes on `rank`. If no item reads them, this one holds them while it runs. With
+// from_group: the group's first item on the rank's lane makes them.
 struct KeptTensor {
   TaskId from = 0;  // of the window's first step
   double bytes = 0;

@@ -97,7 +97,7 @@ struct LoweringState {
     const BlockElements& of = elements[block_of(bucket)];
     return static_cast<double>(is_experts(bucket) ? of.experts : of.dense);
   }
-  // Of the parameters of a bucket that are gathered, those of Linears in layers. Frozen ones are with ZeRO 3 alone.
+  // Gathered parameters of a bucket that belong to Linears of layers. Frozen ones are gathered with ZeRO 3 only.
   double gathered_linears_of(int bucket) const {
     if (step.levers.lora.rank > 0 && step.layout.zero < 3) return 0;
     const BlockElements elements = elements_of_block(step, block_of(bucket), shares_table);
@@ -108,7 +108,7 @@ struct LoweringState {
   double data_degree() const {
     return static_cast<double>(step.layout.data) * step.layout.context * graph.placement.copies;
   }
-  // Of these, those that share one copy of the shards.
+  // The number of these that share one copy of the shards.
   double shard_degree() const { return data_degree() / step.layout.replicate; }
   double data_degree(int bucket) const {
     return is_experts(bucket) ? static_cast<double>(expert_data_of(step.layout)) * graph.placement.copies

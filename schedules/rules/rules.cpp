@@ -17,7 +17,7 @@ struct Text {
   std::string problem, allowed, remedy;
 };
 
-// What the rules have found. Text is made only where somebody wants it.
+// The refusals of the rules. Their text is made only on request.
 class Findings {
  public:
   Findings(bool with_text, const KeyIsGood& good) : with_text_(with_text), good_(good) {}

@@ -53,7 +53,7 @@ struct ShapeRefusal {
   std::string problem, remedy;
 };
 
-// Of the schedule `name`, which passes whole sequences.
+// Refuses slices for the schedule `name`, which passes whole sequences.
 std::optional<ShapeRefusal> refuse_slices(const std::string& name, const ScheduleShape& shape);
 
 struct Schedule {

@@ -146,7 +146,7 @@ class Accounting {
     for (const TaskId earlier : graph_.predecessors[before]) add_link(gap, step, earlier);
   }
 
-  // Nobody but the host keeps a task from starting when its lane is free and its inputs are there.
+  // When its lane is free and its inputs are there, only the host can delay a task.
   void add_gap(const Interval& gap, std::size_t step, TaskId next, double times, RankShares& shares) {
     if (gap.end <= gap.begin) return;
     messages_.clear();

@@ -25,7 +25,8 @@ constexpr auto patience = std::chrono::milliseconds(static_cast<std::int64_t>(wh
     setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", 0) == 0 && setenv("TORCH_NCCL_ENABLE_MONITORING", "0", 0) == 0;
 [[maybe_unused]] const bool order_is_meant =
     setenv("TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING", "0", 0) == 0;
-// NCCL prefers every other interface to the loopback. Where all ranks are on this machine nobody else may reach them.
+// NCCL prefers every other interface to the loopback. Where all ranks are on this machine, no other machine may reach
+// them.
 [[maybe_unused]] const bool ranks_of_one_machine_meet_on_its_loopback = [] {
   const char* host = std::getenv("MASTER_ADDR");
   return host != nullptr && is_loopback(host) && setenv("NCCL_SOCKET_IFNAME", "lo", 0) == 0;

@@ -63,7 +63,7 @@ std::vector<int> cores_of_rank(const std::vector<int>& usable, int rank, int ran
 // port for its own end and connect to itself. So the port lies below that range.
 // Guarded by tests/scenarios/launch_test.cpp.
 
-// A port where nobody listens on 127.0.0.1. Throws std::runtime_error when there is none.
+// A free port of 127.0.0.1. Throws std::runtime_error when there is none.
 int free_port();
 
 // Starts one process per rank, passes their output on, and ends all of them when one fails.

@@ -67,7 +67,7 @@ std::string rank_program() {
 
 namespace {
 
-// 128 bits that nobody can guess, for the ranks of one run.
+// 128 random bits, the secret of one run's ranks.
 std::string drawn_token() {
   std::random_device random;
   std::string token;

@@ -17,7 +17,7 @@ namespace slipway::scenarios {
 struct PlanRow {
   const Scenario& scenario;
   const PricedLayout& priced;
-  const PricedLayout* next = nullptr;  // it wins over this row; none: the last one, or nobody asks
+  const PricedLayout* next = nullptr;  // it wins over this row; none: the last row, or not needed
 };
 const Description<PlanRow>& plan_row_keys();
 

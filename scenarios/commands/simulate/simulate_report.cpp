@@ -46,7 +46,7 @@ std::string share_of_step(const StepMetrics& step, double share) {
   return fmt::format("{} of the step ({})", readable_share(share), readable_seconds(share * step.step_time_s));
 }
 
-// Of which groups, the most first: "tensor parallel 289 ms, data parallel 12 ms".
+// Exposed communication by group, the largest first: "tensor parallel 289 ms, data parallel 12 ms".
 std::string exposed_text(const TimelineView& view) {
   static const std::map<std::string, std::string> words = {{"tp", "tensor parallel"}, {"cp", "context parallel"},
                                                            {"dp", "data parallel"},   {"pp", "pipeline"},

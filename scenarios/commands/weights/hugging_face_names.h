@@ -1,4 +1,4 @@
-// What transformers calls the parameters of the llama family, and how its tensors lie in ours:
+// Names of the llama family's parameters in transformers, and the places of its tensors in ours:
 //
 //   attention.qkv.weight   q_proj, k_proj, v_proj    one below the other
 //   mlp.up.weight          gate_proj, up_proj

@@ -1,4 +1,4 @@
-// The prediction of a run that somebody measured: step time, memory, verdict; or why there is none.
+// The prediction of a published run: step time, memory, verdict; or the reason why it has none.
 //
 //   row ──► its scenario ──replayed with the built-in constants──► step_s
 //                └──counted_memory──► StageTerms ──shared constants, facts of the trainer──► odds, fits, fits_cautious
@@ -26,7 +26,7 @@ struct RowPrice {
   std::string cannot_memory;
 };
 
-// Of a row with a scenario.
+// Both require a row with a scenario.
 const Machine& machine_of(const PublishedRow& row);
 double peak_flops_of(const PublishedRow& row);
 

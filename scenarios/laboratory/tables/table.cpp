@@ -100,7 +100,7 @@ std::string key_or(const PublishedRow& row, const char* key) {
   return found == row.keys.end() ? "" : found->second;
 }
 
-// Of a text with one value on each side of ": ".
+// Parses a text with one value on each side of ": ".
 std::map<std::string, std::string> settings_in(const std::string& text, const char* column) {
   Defects defects;
   const std::optional<Value> document = parse_document(text, "", defects);

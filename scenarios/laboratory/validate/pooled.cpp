@@ -170,7 +170,7 @@ void set_covered(PooledValidation& result) {
 
 using RowsByTable = std::map<TableKey, std::vector<std::size_t>>;
 
-// Times and bytes that nothing takes when they are 0, and the factor of kernels that nobody fuses, which is then 1.
+// The set without the effect of a constant: times and bytes are 0, and the factor of unfused kernels is 1.
 PooledConstants without_effect(PooledConstants pooled, std::size_t constant) {
   constexpr double next_to_nothing = 1e-9;
   const StepConstant& of = step_constants()[constant];

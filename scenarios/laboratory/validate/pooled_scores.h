@@ -1,5 +1,5 @@
-// Scores of predictions by pooled constants: errors, intervals, what a few runs of one's own add, and the layouts that
-// would be chosen.
+// Scores of predictions by pooled constants: errors, intervals, what a user's few runs add, and the layouts that would
+// be chosen.
 //
 //   a table's runs ──draws_of──► n of different layouts ──fit to them, beside what is known──► the table's other runs
 //
@@ -49,7 +49,7 @@ struct PooledAlternative {
   bool fits = true;  // with 99 %
 };
 
-// Of tables from which a layout is chosen: the fastest predicted to fit.
+// The choice of a layout in a table: the fastest one that is predicted to fit.
 struct PooledChoice {
   int tables = 0;               // with two measured layouts and more
   int none = 0, ran_out = 0;    // of these: nothing is predicted to fit; the choice ran out of memory
