@@ -63,7 +63,7 @@ struct Key {
   Unit unit = Unit::pure;            // number
   bool wants_unit = false;           // number: a bare one is refused, because the base unit is never meant
   std::vector<std::string_view> (*choices)() = nullptr;
-  // choice: the remedy for a word that is not a choice and not spelled like one; empty: none is known.
+  // choice: the probable meaning of a word that is neither a choice nor spelled like one; empty: unknown.
   std::string (*hint)(std::string_view word) = nullptr;
   std::string_view shorthand = "";  // section: the key that a bare word stands for
   bool writes_derived = false;      // bound: the resolved text has the value also where the scenario did not give it
