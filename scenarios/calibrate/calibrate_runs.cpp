@@ -17,8 +17,8 @@
 #include "scenarios/files/files.h"
 #include "scenarios/language/load_constants.h"
 #include "scenarios/tables/csv.h"
-#include "scenarios/tables/table.h"
 #include "scenarios/tables/pooled_runs.h"
+#include "scenarios/tables/table.h"
 
 namespace slipway::scenarios {
 namespace {

@@ -25,7 +25,7 @@ std::span<const EmbeddedFile> embedded_families();   // models/model/families/<m
 std::span<const EmbeddedFile> embedded_trainers();   // models/trainers/<trainer>.yaml
 std::span<const EmbeddedFile> embedded_constants();  // models/machine/fitted_constants.yaml
 std::span<const EmbeddedFile> embedded_memory();     // models/memory/pooled.yaml
-std::span<const EmbeddedFile> embedded_tables();     // scenarios/studies/<study>/runs.csv; the name is the study's
+std::span<const EmbeddedFile> embedded_tables();     // the runs.csv that fitted_constants.yaml names; by study
 std::span<const EmbeddedFile> embedded_page();       // scenarios/report/page/; the name is the file's, with extension
 
 }  // namespace slipway::scenarios

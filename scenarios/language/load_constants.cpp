@@ -46,7 +46,8 @@ class ConstantsReader {
       pooled.runs = runs->text;
       if (!pooled.runs.starts_with("scenario,"))
         refuse(runs->origin, "runs", "its runs are in the columns of an earlier version",
-               "write it again with `slipway calibrate --runs`, of a table that scenarios/studies/old-runs/convert.py made");
+               "write it again with `slipway calibrate --runs`, of a table that scenarios/studies/old-runs/convert.py "
+               "made");
     }
     for (const Value& item : coordinates->items) read_coordinate(item, pooled);
     if (defects_.size() == before) read_covariance(*covariance, pooled);

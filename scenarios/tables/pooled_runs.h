@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "models/fit/pooled_fit.h"
-#include "scenarios/tables/table.h"
 #include "scenarios/tables/priced_run.h"
+#include "scenarios/tables/table.h"
 
 namespace slipway::scenarios {
 

@@ -52,8 +52,7 @@ double tokens_per_step(const PublishedRow& row) {
 }
 
 double mfu_of(const PublishedRow& row, double seconds, double peak_flops) {
-  return tokens_per_step(row) * mfu_flops_per_token(row.scenario->step.model) /
-         (gpus_of(row) * peak_flops * seconds);
+  return tokens_per_step(row) * mfu_flops_per_token(row.scenario->step.model) / (gpus_of(row) * peak_flops * seconds);
 }
 
 }  // namespace slipway::scenarios

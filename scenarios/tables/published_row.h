@@ -50,15 +50,15 @@ constexpr const char* name_of(Exclusion rule) { return name_in(exclusion_names, 
 struct PublishedRow {
   int line = 0;  // in the file that was read
   // What was run.
-  std::string text;                         // the scenario as the table has it
-  std::string model;                        // the name of a model that it gives by shapes; empty: its own
-  std::shared_ptr<const Scenario> scenario; // null: `unpriceable` says why
-  std::map<std::string, std::string> keys;  // of the text, by path, also those that the language does not have
-  std::string trainer, machine;             // by their names in the text, also where it is refused
-  Step step;                                // the scenario's
-  std::vector<std::string> not_modelled;    // what the run has that no key says; part of `unpriceable`
-  std::string unpriceable;                  // why no model can price it; empty: priceable
-  std::string assumed;                      // what its source does not say and the scenario has; empty: nothing
+  std::string text;                          // the scenario as the table has it
+  std::string model;                         // the name of a model that it gives by shapes; empty: its own
+  std::shared_ptr<const Scenario> scenario;  // null: `unpriceable` says why
+  std::map<std::string, std::string> keys;   // of the text, by path, also those that the language does not have
+  std::string trainer, machine;              // by their names in the text, also where it is refused
+  Step step;                                 // the scenario's
+  std::vector<std::string> not_modelled;     // what the run has that no key says; part of `unpriceable`
+  std::string unpriceable;                   // why no model can price it; empty: priceable
+  std::string assumed;                       // what its source does not say and the scenario has; empty: nothing
   // The results.
   RowStatus status = RowStatus::other;
   double step_s = 0;                               // 0: not measured

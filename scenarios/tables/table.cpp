@@ -32,11 +32,13 @@ constexpr RunColumn columns[] = {
     {"tflops_per_gpu", "as published"},
     {"allocated_bytes", "allocated after a step"},
     {"reserved_bytes", "most that the allocator reserved"},
-    {"printed", "where these two count tensors alone, as PyTorch prints them: settings in YAML (fixed_workspace, "
-                "transformer_engine, dropout, logit_bytes, optimizer_more_bytes)"},
+    {"printed",
+     "where these two count tensors alone, as PyTorch prints them: settings in YAML (fixed_workspace, "
+     "transformer_engine, dropout, logit_bytes, optimizer_more_bytes)"},
     {"all_reduce_bytes_per_s", "of an all-reduce test that the run made inside a node"},
-    {"excluded", "why its time is not scored: after_pp_fix, no_layout, memory_only, contradiction, superseded, "
-                 "unknown_recipe; several with blanks"},
+    {"excluded",
+     "why its time is not scored: after_pp_fix, no_layout, memory_only, contradiction, superseded, "
+     "unknown_recipe; several with blanks"},
     {"not_modelled", "what the run has that no key says, several with ;  it is then not priced"},
     {"transport", "what carries tokens to experts, where rows of a study differ in it"},
     {"table", "rows among which a user would choose; empty: model, sequence, machine, GPUs and batch"},
@@ -50,7 +52,8 @@ constexpr RunColumn columns[] = {
 constexpr const char* remedy = "`slipway list tables` prints the columns of a table of runs";
 
 bool has_all(const std::vector<std::string>& header, const std::vector<std::string_view>& names) {
-  return std::ranges::all_of(names, [&](std::string_view name) { return std::ranges::find(header, name) != header.end(); });
+  return std::ranges::all_of(names,
+                             [&](std::string_view name) { return std::ranges::find(header, name) != header.end(); });
 }
 
 // Where the converter lies beside this program: above its folder in a build and in a package.
@@ -85,7 +88,8 @@ std::string place_of(std::string_view path) {
 // "layout.tensor" → "2"; lists as in YAML's flow style.
 void add_keys(const Value& value, const std::string& path, std::map<std::string, std::string>& keys) {
   if (value.kind == Value::Kind::map)
-    for (const Entry& entry : value.entries) add_keys(entry.value, path.empty() ? entry.key : path + "." + entry.key, keys);
+    for (const Entry& entry : value.entries)
+      add_keys(entry.value, path.empty() ? entry.key : path + "." + entry.key, keys);
   else
     keys[path] = value.kind == Value::Kind::scalar ? value.text : to_one_line(value);
 }
@@ -127,9 +131,10 @@ PrintedSettings printed_in(const std::string& text) {
     else if (name == "optimizer_more_bytes")
       settings.optimizer_more_bytes = number_above_zero(value, name);
     else
-      throw CellError(fmt::format("column printed: '{}: {}' is none of fixed_workspace, transformer_engine, dropout "
-                                  "(true, false), logit_bytes, optimizer_more_bytes (numbers)",
-                                  name, value));
+      throw CellError(
+          fmt::format("column printed: '{}: {}' is none of fixed_workspace, transformer_engine, dropout "
+                      "(true, false), logit_bytes, optimizer_more_bytes (numbers)",
+                      name, value));
   }
   return settings;
 }
@@ -204,7 +209,8 @@ void check_results(PublishedRow& row) {
     constexpr double tera = 1e12;
     row.step_s = tokens_per_step(row) * megatron_flops_per_token(megatron_count(*row.scenario->step.model)) /
                  (gpus_of(row) * row.tflops_per_gpu * tera);
-    row.assumed += (row.assumed.empty() ? "" : "; ") + std::string("seconds follow from TFLOP/s by Megatron's FLOP formula");
+    row.assumed +=
+        (row.assumed.empty() ? "" : "; ") + std::string("seconds follow from TFLOP/s by Megatron's FLOP formula");
   }
   if (row.scenario && row.step_s > 0) {
     const auto& peaks = row.scenario->cluster.groups[0].machine.peak_flops;

@@ -247,7 +247,8 @@ PooledValidation pooled_validation(const std::vector<PublishedTable>& tables,
   const auto all = runs.all();
   const std::vector<int> of_layouts = layout_parts(runs);
   const std::pair<const char*, std::vector<int>> ways[] = {
-      {"a width", parts_by(runs, [](const PublishedRow& row) { return row.scenario->step.model->runs[1].block.hidden; })},
+      {"a width",
+       parts_by(runs, [](const PublishedRow& row) { return row.scenario->step.model->runs[1].block.hidden; })},
       {"a number of GPUs", parts_by(runs, [](const PublishedRow& row) { return gpus_of(row); })},
       {"a tensor degree", parts_by(runs, [](const PublishedRow& row) { return row.scenario->step.layout.tensor; })}};
   // Fits take nearly all the time.

@@ -45,7 +45,8 @@ CommandOptions declared_options() {
       .value("rows", "FILE", "write every row, its prediction and its verdict as CSV")
       .notes(
           "A row of a table is a scenario and its results (`slipway list tables`). A publisher's own table\n"
-          "is converted first; validate names the converter. Measured values never enter a prediction. Rows take part by rules that do not look at predictions: status (only runs that\n"
+          "is converted first; validate names the converter. Measured values never enter a prediction. Rows take part "
+          "by rules that do not look at predictions: status (only runs that\n"
           "ended have a step time), after_pp_fix (a version of the trainer before its pipeline was\n"
           "repaired), all_reduce_test (below 300 GB/s the node's network was faulty). A row that cannot be\n"
           "priced counts as 100 % error and is named. MAPE, median and bias are of step times; rank is\n"
@@ -85,17 +86,9 @@ std::vector<std::string> layout_fields(const PublishedRow& row) {
   const Step& step = row.scenario->step;
   const Layout& cut = step.layout;
   const auto text = [](auto value) { return fmt::format("{}", value); };
-  return {text(step.model->sequence),
-          text(gpus_of(row)),
-          text(cut.tensor),
-          text(cut.sequence_parallel),
-          text(cut.context),
-          text(cut.pipeline),
-          text(cut.data),
-          text(step.micro_batch),
-          text(step.global_batch),
-          name_of(step.kernels),
-          name_of(step.recompute)};
+  return {text(step.model->sequence), text(gpus_of(row)),    text(cut.tensor),       text(cut.sequence_parallel),
+          text(cut.context),          text(cut.pipeline),    text(cut.data),         text(step.micro_batch),
+          text(step.global_batch),    name_of(step.kernels), name_of(step.recompute)};
 }
 
 // The results, what a spreadsheet wants of the scenario, predictions, and the scenario. It reads back as a table.
@@ -104,9 +97,27 @@ void write_rows(const std::string& path, const std::vector<Validation>& validati
   std::vector<std::string> columns;
   for (const RunColumn& column : run_columns())
     if (column.name != "scenario") columns.emplace_back(column.name);
-  for (const char* column : {"machine", "sequence", "gpus", "tensor", "sequence_parallel", "context", "pipeline", "data",
-                             "micro_batch", "global_batch", "kernels", "recompute", "predicted_step_s", "left_out_by_layout_s", "left_out_by_group_s", "left_out_by_choice_s",
-                             "predicted_peak_bytes", "predicted_to_fit", "predicted_safe", "cannot_be_priced", "scenario"})
+  for (const char* column : {"machine",
+                             "sequence",
+                             "gpus",
+                             "tensor",
+                             "sequence_parallel",
+                             "context",
+                             "pipeline",
+                             "data",
+                             "micro_batch",
+                             "global_batch",
+                             "kernels",
+                             "recompute",
+                             "predicted_step_s",
+                             "left_out_by_layout_s",
+                             "left_out_by_group_s",
+                             "left_out_by_choice_s",
+                             "predicted_peak_bytes",
+                             "predicted_to_fit",
+                             "predicted_safe",
+                             "cannot_be_priced",
+                             "scenario"})
     columns.emplace_back(column);
   file.stream() << csv_line(columns);
   for (const Validation& validation : validations) {

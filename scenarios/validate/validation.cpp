@@ -35,7 +35,8 @@ std::vector<int> parts_of(const std::vector<const PublishedRow*>& rows, Left way
 
 // Candidates of a table's recommendation: all its layouts, also those that ran out of memory.
 bool choosable(const RowResult& result) {
-  return scored(result) || (result.row->status == RowStatus::out_of_memory && !result.row->excluded.contains(Exclusion::after_pp_fix));
+  return scored(result) ||
+         (result.row->status == RowStatus::out_of_memory && !result.row->excluded.contains(Exclusion::after_pp_fix));
 }
 
 // What the published runs of all other trainers say. Slow, so kept.
@@ -123,7 +124,8 @@ void score_memory(const std::vector<const RowResult*>& rows, std::optional<Left>
   for (const RowResult* result : rows) {
     const bool fitted = result->row->status == RowStatus::ok;
     if (!fitted && result->row->status != RowStatus::out_of_memory) continue;
-    if (result->row->printed && result->row->excluded.contains(Exclusion::superseded)) continue;  // the newest row of a case counts
+    if (result->row->printed && result->row->excluded.contains(Exclusion::superseded))
+      continue;  // the newest row of a case counts
     const std::optional<MemoryPrice>& memory = predicted_memory(*result, way);
     if (!memory) {
       ++set.memory_unpriced;

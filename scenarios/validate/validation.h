@@ -19,8 +19,8 @@
 
 #include "models/fit/folds.h"
 #include "models/model/names.h"
-#include "scenarios/tables/table.h"
 #include "scenarios/tables/price.h"
+#include "scenarios/tables/table.h"
 #include "scenarios/validate/scores.h"
 
 namespace slipway::scenarios {

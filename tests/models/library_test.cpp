@@ -108,7 +108,9 @@ TEST(MachineProfiles, GiveEachNumberWithItsSource) {
         EXPECT_NE((line + next).find("source: \""), std::string::npos) << path << ": " << line;
         continue;
       }
-      if (line.starts_with("aliases: ") || line.find("share: ") != std::string::npos || line.find("measured: ") != std::string::npos) continue;
+      if (line.starts_with("aliases: ") || line.find("share: ") != std::string::npos ||
+          line.find("measured: ") != std::string::npos)
+        continue;
       const std::size_t comment = line.find('#');
       const std::string text = line.substr(0, comment == line.find_first_not_of(' ') ? comment : std::string::npos);
       const std::size_t colon = text.find(':');
@@ -126,10 +128,10 @@ TEST(MachineProfiles, GiveEachNumberWithItsSource) {
 // The driver counts whole MiB, of a capacity that data sheets give in binary gigabytes: 80 GB are 81,559 or 81,920 MiB.
 TEST(MachineProfiles, HaveTheBytesThatTheDriverCounts) {
   const std::map<std::string, int> mib = {
-      {"p100-16gb", 16384}, {"v100-32gb", 32768}, {"a100-40gb", 40960}, {"a100-80gb", 81920},
-      {"h100-80gb", 81559}, {"h100-94gb", 95830}, {"h200", 143771},     {"b200", 183359},
-      {"b300", 275040},     {"gb200", 189471},    {"gb300", 284208},    {"l40s", 46068},
-      {"h800", 81559},      {"h20", 97871},       {"mi300x", 196592}, {"mi325x", 262128},   {"mi355x", 294896}};
+      {"p100-16gb", 16384}, {"v100-32gb", 32768}, {"a100-40gb", 40960}, {"a100-80gb", 81920}, {"h100-80gb", 81559},
+      {"h100-94gb", 95830}, {"h200", 143771},     {"b200", 183359},     {"b300", 275040},     {"gb200", 189471},
+      {"gb300", 284208},    {"l40s", 46068},      {"h800", 81559},      {"h20", 97871},       {"mi300x", 196592},
+      {"mi325x", 262128},   {"mi355x", 294896}};
   for (const std::string& path : files_of("machine/profiles")) {
     std::ifstream file(path);
     const std::string key = "memory_bytes: {value: ", name = std::filesystem::path(path).stem().string();

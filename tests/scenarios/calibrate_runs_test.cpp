@@ -12,8 +12,8 @@
 #include <random>
 
 #include "scenarios/language/load_constants.h"
-#include "scenarios/tables/table.h"
 #include "scenarios/tables/pooled_runs.h"
+#include "scenarios/tables/table.h"
 #include "tests/support/command_test.h"
 #include "tests/support/table_text.h"
 
@@ -58,9 +58,7 @@ std::string text(double value) {
   return written.str();
 }
 
-std::vector<PublishedRow> rows_in(const std::string& table) {
-  return test::table_of(table).rows;
-}
+std::vector<PublishedRow> rows_in(const std::string& table) { return test::table_of(table).rows; }
 
 std::string table_with(const std::vector<std::string>& lines) {
   std::string table = header + '\n';

@@ -9,8 +9,8 @@
 
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/tables/pooled_runs.h"
-#include "tests/support/table_text.h"
 #include "tests/support/scenario_file.h"
+#include "tests/support/table_text.h"
 
 namespace slipway::test {
 namespace {
@@ -224,9 +224,7 @@ TEST(LoadConstants, TheChecksumOfATableIsThatOfTheSettingsAndSecondsOfItsScoredR
   const std::string header = text_of_columns(), row =
                                                     "megatron-lm,a100-80gb,own,llama,4,1024,2816,16,8,32000,false,"
                                                     "1024,8,4,2,true,1,2,1,1,2,16,full,flash1,float32,";
-  const auto checksum = [&](const std::string& rows) {
-    return checksum_of_scored(table_of(runs_text(header + rows)));
-  };
+  const auto checksum = [&](const std::string& rows) { return checksum_of_scored(table_of(runs_text(header + rows))); };
   const std::string sound = checksum(row + "ok,1,8e9\n");
   EXPECT_EQ(checksum(row + "ok,1.0,9e9\n" + row + "oom,,\n"), sound) << "what no fit of times reads";
   EXPECT_NE(checksum(row + "ok,1.01,8e9\n"), sound);

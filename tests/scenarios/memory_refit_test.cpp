@@ -8,8 +8,8 @@
 #include <set>
 
 #include "scenarios/language/load_memory.h"
-#include "scenarios/tables/table.h"
 #include "scenarios/tables/price.h"
+#include "scenarios/tables/table.h"
 #include "scenarios/validate/memory_text.h"
 #include "scenarios/validate/scores.h"
 

@@ -9,9 +9,9 @@
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/language/load_trainer.h"
 #include "scenarios/step/simulated_step.h"
-#include "scenarios/tables/table.h"
 #include "scenarios/tables/price.h"
 #include "scenarios/tables/priced_run.h"
+#include "scenarios/tables/table.h"
 #include "scenarios/validate/graph_prices.h"
 #include "tests/support/command_test.h"
 #include "tests/support/table_text.h"
@@ -26,8 +26,9 @@ using testing::HasSubstr;
 PublishedRow run_of(const std::string& results, int nodes = 8, int pipeline = 1, const std::string& more = "zero: 1",
                     const std::string& machine = "a100-80gb") {
   return table_of("scenario,status,step_s\n\"{model: llama-13b-v128k, cluster: {machine: " + machine +
-                  ", nodes: " + std::to_string(nodes) + ", gpus_per_node: 8, trainer: aa-scaling}, layout: {pipeline: " +
-                  std::to_string(pipeline) + ", " + more + "}, schedule: {global_batch: 2048}}\"," + results + "\n")
+                  ", nodes: " + std::to_string(nodes) +
+                  ", gpus_per_node: 8, trainer: aa-scaling}, layout: {pipeline: " + std::to_string(pipeline) + ", " +
+                  more + "}, schedule: {global_batch: 2048}}\"," + results + "\n")
       .rows.at(0);
 }
 
@@ -56,10 +57,11 @@ TEST(Price, NoMeasuredValueOfARunEntersItsPrediction) {
 }
 
 TEST(Price, ARunOutOfMemoryHasAPredictedTimeToo) {
-  const RowPrice out = price(table_of("scenario,status,step_s\n\"{model: llama-13b-v128k, cluster: {machine: a100-80gb, "
-                                      "nodes: 8, gpus_per_node: 8, trainer: aa-scaling}, layout: {zero: 1}, schedule: "
-                                      "{micro_batch: 8, global_batch: 2048}}\",oom,\n")
-                                 .rows.at(0));
+  const RowPrice out =
+      price(table_of("scenario,status,step_s\n\"{model: llama-13b-v128k, cluster: {machine: a100-80gb, "
+                     "nodes: 8, gpus_per_node: 8, trainer: aa-scaling}, layout: {zero: 1}, schedule: "
+                     "{micro_batch: 8, global_batch: 2048}}\",oom,\n")
+                .rows.at(0));
   EXPECT_GT(out.step_s, 0);
   ASSERT_TRUE(out.memory.has_value());
   EXPECT_FALSE(out.memory->fits);
@@ -98,11 +100,13 @@ TEST(Price, TimeAndMemoryAreOfOneSplitOfLayers) {
   };
   const PublishedRow row = run_of("ok,26.5");
   const double layer = static_cast<double>(parameter_count(row.scenario->step.model->runs[1].block));
-  EXPECT_NEAR(memory("[16, 8, 8, 8]") - memory("[10, 10, 10, 10]"), 6 * layer * (4 + 12.0 / 16), 0.01 * 6 * layer * 4.75);
+  EXPECT_NEAR(memory("[16, 8, 8, 8]") - memory("[10, 10, 10, 10]"), 6 * layer * (4 + 12.0 / 16),
+              0.01 * 6 * layer * 4.75);
 }
 
 TEST(Price, MoreStagesThanLayersAreRefused) {
-  EXPECT_THAT(run_of("ok,30", 8, 64).unpriceable, HasSubstr("64 stages are more than the model's 40 transformer blocks"));
+  EXPECT_THAT(run_of("ok,30", 8, 64).unpriceable,
+              HasSubstr("64 stages are more than the model's 40 transformer blocks"));
 }
 
 }  // namespace

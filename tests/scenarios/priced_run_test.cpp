@@ -30,7 +30,8 @@ std::vector<PublishedRow> some_runs() {
     int count = 0;
     constexpr int every = 23, most = 6;
     for (std::size_t i = 0; i < table.rows.size() && count < most; i += every)
-      if (exclusion_of(table.rows[i]) == Exclusion::none && table.rows[i].scenario) runs.push_back(table.rows[i]), ++count;
+      if (exclusion_of(table.rows[i]) == Exclusion::none && table.rows[i].scenario)
+        runs.push_back(table.rows[i]), ++count;
   }
   return runs;
 }

@@ -138,9 +138,9 @@ TEST_F(Studies, TablesInTheReadmesAreWhatRunShPrints) {
 
 // The pairs follow from a table alone. Predicted values may change; a pair and what was measured may not be left out.
 TEST_F(Studies, EveryPairOfLeversStandsInTheReadme) {
-  for (const auto& [study, file, expected] : {std::tuple{"feature-effects-2026", "runs.csv", 22},
-                                              std::tuple{"aws-dispatchers-2026", "runs.csv", 22},
-                                              std::tuple{"torchtitan-narrow-2026", "runs.csv", 11}}) {
+  for (const auto& [study, file, expected] :
+       {std::tuple{"feature-effects-2026", "runs.csv", 22}, std::tuple{"aws-dispatchers-2026", "runs.csv", 22},
+        std::tuple{"torchtitan-narrow-2026", "runs.csv", 11}}) {
     const std::string folder = root + "/scenarios/studies/" + study, readme = text_of(folder + "/README.md");
     const PublishedTable table = read_table_file(folder + "/" + file);
     std::vector<RowResult> results;

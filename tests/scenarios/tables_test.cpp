@@ -18,10 +18,13 @@ using testing::Contains;
 using testing::HasSubstr;
 
 const std::string gpt2 =
-    "{model: gpt2, cluster: {machine: a100-80gb, gpus_per_node: 8, trainer: megatron-lm}, schedule: {global_batch: 16}}";
+    "{model: gpt2, cluster: {machine: a100-80gb, gpus_per_node: 8, trainer: megatron-lm}, schedule: {global_batch: "
+    "16}}";
 const std::string header = "scenario,status,step_s\n";
 
-std::string row_of(const std::string& scenario, const std::string& results) { return '"' + scenario + "\"," + results + '\n'; }
+std::string row_of(const std::string& scenario, const std::string& results) {
+  return '"' + scenario + "\"," + results + '\n';
+}
 
 PublishedTable study(const std::string& name) {
   return read_table_file(SLIPWAY_SOURCE_DIR "/scenarios/studies/" + name + "/runs.csv");
@@ -49,9 +52,10 @@ TEST(Tables, ARowIsAScenarioAndItsResults) {
 TEST(Tables, NamesOfModelsMachinesAndTrainersMayBeAliases) {
   const PublishedTable table = table_of(
       header + row_of("{model: llama31_405b, cluster: {machine: NVIDIA H100, trainer: mcore}}", "oom,") +
-      row_of("{model: Meta-Llama-3.1-405B, cluster: {machine: H100, nodes: 64, gpus_per_node: 8, trainer: Megatron Core}, "
-             "layout: {tensor: 8, pipeline: 9}, schedule: {global_batch: 64}}",
-             "oom,"));
+      row_of(
+          "{model: Meta-Llama-3.1-405B, cluster: {machine: H100, nodes: 64, gpus_per_node: 8, trainer: Megatron Core}, "
+          "layout: {tensor: 8, pipeline: 9}, schedule: {global_batch: 64}}",
+          "oom,"));
   EXPECT_EQ(table.rows[0].trainer, "megatron-core");
   EXPECT_EQ(table.rows[0].keys.at("model.name"), "llama-3.1-405b");
   EXPECT_EQ(table.rows[1].machine, "h100-80gb");
@@ -78,18 +82,19 @@ TEST(Tables, WhatTheLanguageRefusesMakesARowThatCannotBePricedWithTheRefusal) {
 }
 
 TEST(Tables, WhatNoKeySaysIsNotPricedAndKeepsItsKeys) {
-  const PublishedTable table = table_of("scenario,status,step_s,not_modelled\n" +
-                                        row_of("{model: gpt2, run: {fp9: yes}}", "ok,1,hybrid layers (Mamba); a paper clip"));
+  const PublishedTable table =
+      table_of("scenario,status,step_s,not_modelled\n" +
+               row_of("{model: gpt2, run: {fp9: yes}}", "ok,1,hybrid layers (Mamba); a paper clip"));
   EXPECT_EQ(table.rows[0].unpriceable, "not modelled: hybrid layers (Mamba), a paper clip");
   EXPECT_THAT(table.rows[0].not_modelled, Contains("a paper clip"));
   EXPECT_EQ(table.rows[0].keys.at("run.fp9"), "yes");
 }
 
 TEST(Tables, ExclusionsAreWordsOfWhichTheFirstCountsAndAFaultyNetworkFollowsFromItsTest) {
-  const PublishedTable table =
-      table_of("scenario,status,step_s,excluded,all_reduce_bytes_per_s\n" + row_of(gpt2, "ok,1,unknown_recipe superseded,") +
-               row_of(gpt2, "ok,1,,290e9") + row_of(gpt2, "ok,1,after_pp_fix,290e9") + row_of(gpt2, "oom,,superseded,") +
-               row_of(gpt2, "ok,1,bad_luck,") + row_of(gpt2, "ok,1e-9,,"));
+  const PublishedTable table = table_of("scenario,status,step_s,excluded,all_reduce_bytes_per_s\n" +
+                                        row_of(gpt2, "ok,1,unknown_recipe superseded,") + row_of(gpt2, "ok,1,,290e9") +
+                                        row_of(gpt2, "ok,1,after_pp_fix,290e9") + row_of(gpt2, "oom,,superseded,") +
+                                        row_of(gpt2, "ok,1,bad_luck,") + row_of(gpt2, "ok,1e-9,,"));
   EXPECT_EQ(exclusion_of(table.rows[0]), Exclusion::superseded);
   EXPECT_EQ(exclusion_of(table.rows[1]), Exclusion::all_reduce_test);
   EXPECT_EQ(exclusion_of(table.rows[2]), Exclusion::after_pp_fix);
@@ -108,9 +113,9 @@ TEST(Tables, WithoutSecondsTheyFollowFromTeraflopsByMegatronsFormula) {
 }
 
 TEST(Tables, BrokenRowsStayInAndSayWhatIsWrong) {
-  const PublishedTable table = table_of("scenario,status,step_s,printed\n" + row_of(gpt2, "ok,-1,") + row_of(gpt2, "fine,1,") +
-                                        row_of(gpt2, "ok,,") + "gpt2\n" + row_of(gpt2, "ok,1,{colour: red}") +
-                                        row_of(gpt2, "ok,1,\"{dropout: true, logit_bytes: 10}\""));
+  const PublishedTable table = table_of(
+      "scenario,status,step_s,printed\n" + row_of(gpt2, "ok,-1,") + row_of(gpt2, "fine,1,") + row_of(gpt2, "ok,,") +
+      "gpt2\n" + row_of(gpt2, "ok,1,{colour: red}") + row_of(gpt2, "ok,1,\"{dropout: true, logit_bytes: 10}\""));
   const char* reasons[] = {"column step_s: '-1'", "column status: 'fine'", "no step time above 0", "it has 1 fields",
                            "column printed: 'colour: red'"};
   ASSERT_EQ(table.rows.size(), 6u);

@@ -17,8 +17,10 @@ using testing::Not;
 const std::string hagemann = SLIPWAY_SOURCE_DIR "/scenarios/studies/hagemann-2023/runs.csv";
 const std::string header = "scenario,status,step_s\n";
 std::string run_of(const std::string& model, int pipeline) {
-  return "\"{model: " + model + ", cluster: {machine: a100-80gb, nodes: 8, gpus_per_node: 8, trainer: aa-scaling}, "
-         "layout: {zero: 1, pipeline: " + std::to_string(pipeline) + "}, schedule: {global_batch: 2048}}\",";
+  return "\"{model: " + model +
+         ", cluster: {machine: a100-80gb, nodes: 8, gpus_per_node: 8, trainer: aa-scaling}, "
+         "layout: {zero: 1, pipeline: " +
+         std::to_string(pipeline) + "}, schedule: {global_batch: 2048}}\",";
 }
 const std::string good = run_of("llama-13b-v128k", 1) + "ok,26.5\n";
 
@@ -119,14 +121,16 @@ TEST_F(ValidateCommand, GroupsHaveTheKeysOfTheWholeAndAddUp) {
 
 TEST_F(ValidateCommand, ColumnsMayStandInAnyOrderAndOthersBesideThem) {
   const auto plain = json({table(header + good)});
-  const auto turned = json({table("mfu,step_s,status,scenario\n0.7,26.5,ok," + run_of("llama-13b-v128k", 1).substr(0, run_of("llama-13b-v128k", 1).size() - 1) + "\n")});
+  const auto turned =
+      json({table("mfu,step_s,status,scenario\n0.7,26.5,ok," +
+                  run_of("llama-13b-v128k", 1).substr(0, run_of("llama-13b-v128k", 1).size() - 1) + "\n")});
   EXPECT_EQ(plain["mape"], turned["mape"]);
   EXPECT_EQ(plain["oom"], turned["oom"]);
 }
 
 TEST_F(ValidateCommand, RowsThatCannotBePricedAreCountedNamedAndCountAsAHundredPercent) {
-  const std::string file = table(header + good + run_of("llama-13b-v128k", 64) + "ok,30\n" + run_of("llama-99b", 1) + "ok,30\n" +
-                                 "llama-13b,2048\n");
+  const std::string file = table(header + good + run_of("llama-13b-v128k", 64) + "ok,30\n" + run_of("llama-99b", 1) +
+                                 "ok,30\n" + "llama-13b,2048\n");
   const auto whole = json({file});
   EXPECT_EQ(whole["rows"], 4);
   EXPECT_EQ(whole["priced"], 1);
@@ -168,10 +172,10 @@ TEST_F(ValidateCommand, TheSameInputGivesTheSameBytes) {
 }
 
 TEST_F(ValidateCommand, AFileOfRunsInTheirOldColumnsIsRefusedWithItsConverter) {
-  const Answer answer = refused(
-      table("trainer,machine,model,family,layers,hidden,ffn,heads,kv_heads,vocab,tied,sequence,gpus,gpus_per_node,tensor,"
-            "sequence_parallel,context,pipeline,chunks,zero,micro_batch,global_batch,recompute,kernels,gradient_dtype,"
-            "status,step_s\n"));
+  const Answer answer = refused(table(
+      "trainer,machine,model,family,layers,hidden,ffn,heads,kv_heads,vocab,tied,sequence,gpus,gpus_per_node,tensor,"
+      "sequence_parallel,context,pipeline,chunks,zero,micro_batch,global_batch,recompute,kernels,gradient_dtype,"
+      "status,step_s\n"));
   EXPECT_THAT(answer.err, HasSubstr("scenarios/studies/old-runs/convert.py"));
   EXPECT_EQ(std::count(answer.err.begin(), answer.err.end(), '\n'), 1);
 }

@@ -21,7 +21,8 @@ inline PublishedTable table_of(const std::string& text) {
 // Scenario and results of one run. Columns: trainer, machine, model, family, layers, hidden, ffn, heads, kv_heads, vocab,
 // tied, sequence, gpus, gpus_per_node, tensor, sequence_parallel, context, pipeline, chunks, zero, micro_batch,
 // global_batch, recompute, kernels, dtype; all others are columns of the table.
-inline std::vector<std::string> run_cells(std::map<std::string, std::string> run, const std::vector<std::string>& others) {
+inline std::vector<std::string> run_cells(std::map<std::string, std::string> run,
+                                          const std::vector<std::string>& others) {
   const auto section = [&](std::initializer_list<const char*> keys) {
     std::string text;
     for (const char* key : keys)
@@ -34,11 +35,11 @@ inline std::vector<std::string> run_cells(std::map<std::string, std::string> run
   if (run["chunks"] != "" && run["chunks"] != "1") run["name"] = "interleaved-1f1b";
   if (run["tensor"] == "1") run.erase("sequence_parallel");
   const std::string scenario =
-      "{model: " +
-      section({"family", "layers", "hidden", "ffn", "heads", "kv_heads", "vocab", "tied", "sequence"}) +
-      ", cluster: " + section({"machine", "nodes", "gpus_per_node", "trainer"}) + ", layout: " +
-      section({"tensor", "sequence_parallel", "context", "pipeline", "chunks", "zero"}) + ", schedule: " +
-      section({"name", "micro_batch", "global_batch", "recompute", "kernels"}) + ", run: " + section({"dtype"}) + "}";
+      "{model: " + section({"family", "layers", "hidden", "ffn", "heads", "kv_heads", "vocab", "tied", "sequence"}) +
+      ", cluster: " + section({"machine", "nodes", "gpus_per_node", "trainer"}) +
+      ", layout: " + section({"tensor", "sequence_parallel", "context", "pipeline", "chunks", "zero"}) +
+      ", schedule: " + section({"name", "micro_batch", "global_batch", "recompute", "kernels"}) +
+      ", run: " + section({"dtype"}) + "}";
   std::vector<std::string> cells{scenario, run["model"]};
   for (const std::string& name : others) cells.push_back(run[name]);
   return cells;
