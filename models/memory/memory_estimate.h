@@ -13,7 +13,7 @@
 
 namespace slipway::models {
 
-// Which inputs of a run stayed gathered, where its peak shows it (scenarios/tables/price_memory.cpp). unknown: as the
+// Which inputs of a run stayed gathered, where its peak shows it (scenarios/tables/price.cpp). unknown: as the
 // trainer's facts say.
 enum class Gathered : std::uint8_t { unknown, all, half_on_many_stages, none };
 
