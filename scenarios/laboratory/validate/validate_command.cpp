@@ -12,6 +12,7 @@
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/files/files.h"
 #include "scenarios/laboratory/tables/embedded_tables.h"
+#include "scenarios/laboratory/tables/pooled_runs.h"
 #include "scenarios/laboratory/validate/graph_prices.h"
 #include "scenarios/laboratory/validate/memory_text.h"
 #include "scenarios/laboratory/validate/pooled.h"
@@ -156,9 +157,12 @@ int pooled(const CommandOptions& options, const std::vector<PublishedTable>& tab
     file.commit();
   }
   if (const auto path = options.text("constants")) {
+    PooledConstants fitted = without_sites(validation.fitted);
+    for (const PublishedTable& table : tables)
+      for (const FittedRuns& runs : fitted_runs(table.rows)) fitted.seen.push_back(runs);
     OutputFile file(*path);
     file.stream() << constants_to_yaml(
-        without_sites(validation.fitted),
+        fitted,
         fmt::format("Constants of a step, fitted to {} published runs, without those of single clusters; written by "
                     "slipway validate --pooled --constants.",
                     validation.runs.size()),
