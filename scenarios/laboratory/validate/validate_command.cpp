@@ -38,7 +38,7 @@ CommandOptions declared_options() {
       .flag("pooled",
             "fit the constants to all tables together, and say what a stranger should expect: errors and regret\n"
             "without any run of a trainer, errors after 1, 3 and 10 runs of yours, with intervals")
-      .json_keys(validate_answers())
+      .json_keys(validate_answers)
       .value("report", "FILE", report_meaning)
       .flag("json", "print the scores as JSON and nothing else (`slipway list json-keys`)")
       .value("constants", "FILE",
@@ -174,8 +174,6 @@ int pooled(const CommandOptions& options, const std::vector<PublishedTable>& tab
   return status_done;
 }
 
-}  // namespace
-
 int validate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = declared_options();
   if (!options.parse(args, out)) return status_done;
@@ -222,5 +220,13 @@ int validate_command(const std::vector<std::string>& args, std::ostream& out, st
   for (const Validation& validation : validations) out << report_text(validation) << '\n';
   return status_done;
 }
+
+const RegisterCommand registered({.place = 14,
+                                  .name = "validate",
+                                  .summary = "score predictions against published runs",
+                                  .run = validate_command,
+                                  .answers = validate_answers});
+
+}  // namespace
 
 }  // namespace slipway::scenarios
