@@ -37,7 +37,7 @@ torchtitan:  ## install torchtitan in .venv-torchtitan/, for one test
 test: torchtitan configure  ## build and run every test, and name those that could not run
 	@$(STEP) "Building programs and tests" cmake --build $(BUILD) --parallel $(JOBS)
 	@echo "==> Running the tests"
-	@rm -f $(BUILD)/tests/ctest.xml
+	@rm -rf $(BUILD)/tests/ctest.xml $(BUILD)/tests/cases
 	@ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure --no-tests=error --output-junit tests/ctest.xml; \
 	  status=$$?; python3 tests/not_run.py $(BUILD); exit $$status
 

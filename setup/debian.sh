@@ -35,6 +35,7 @@ libgtest-dev 1.12
 libgmock-dev 1.12
 libbenchmark-dev 1.7
 clang-format 1:14
+universal-ctags 5.9
 openmpi-bin 4.1
 zsh 5.9
 fish 3.6

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """not_run.py BUILD: prints which tests of the build folder BUILD did not run in ctest's last run, with the reason.
 
-Two lists say so: BUILD/tests/left_out, which CMake writes (what could not be built), and BUILD/tests/ctest.xml, which
-`ctest --output-junit tests/ctest.xml` writes (what was skipped).
+It also counts the cases. BUILD/tests/left_out, which CMake writes, says what could not be built; BUILD/tests/ctest.xml,
+which `ctest --output-junit tests/ctest.xml` writes, which entries were skipped; BUILD/tests/cases/*.xml, which the test
+programs write, which of their cases were.
 """
+import glob
 import os
 import re
 import sys
@@ -33,6 +35,19 @@ def skipped(xml):
     return pairs
 
 
+def cases(xml):
+    """Of one test program: the number of cases that ran, and pairs of name and reason of those that were skipped."""
+    ran, pairs = 0, []
+    for case in ElementTree.fromstring(xml).iter("testcase"):
+        mark = case.find("skipped")
+        if mark is not None or case.get("result") == "skipped":
+            message = "" if mark is None else mark.get("message") or ""
+            pairs.append((f"{case.get('classname')}.{case.get('name')}", message.split("\n", 1)[-1].strip() or "skipped"))
+        elif case.get("status") == "run":
+            ran += 1
+    return ran, pairs
+
+
 def report(title, pairs):
     """One paragraph for each reason, with the names that it holds for."""
     names = {}
@@ -56,7 +71,12 @@ def text_of(path):
 def main(build):
     unbuilt, xml = text_of(os.path.join(build, "tests", "left_out")), text_of(os.path.join(build, "tests", "ctest.xml"))
     lines = report("Not built", left_out(unbuilt or ""))
-    lines += report("Skipped", skipped(xml)) if xml else ["ctest wrote no results, so what it skipped is not known"]
+    pairs, ran = skipped(xml) if xml else [], 0
+    for path in sorted(glob.glob(os.path.join(build, "tests", "cases", "*.xml"))):
+        of_program, more = cases(text_of(path))
+        ran, pairs = ran + of_program, pairs + more
+    lines += report("Skipped", pairs) if xml else ["ctest wrote no results, so what it skipped is not known"]
+    print(f"==> {ran} cases of test programs ran")
     print("\n".join(["==> Tests that did not run", *lines]) if lines else
           "==> No test was left out of the build, and ctest skipped none")
 

@@ -33,10 +33,10 @@ struct FitParameter {
 };
 
 // In order of preference: when two parameters explain the same, the earlier one is fitted.
-std::vector<FitParameter> parameters_of(ObservationGroup group, const Machine& start, bool with_reduction);
+static std::vector<FitParameter> parameters_of(ObservationGroup group, const Machine& start, bool with_reduction);
 
 // True if the number itself is fitted (a CPU, or unknown), not an efficiency below it.
-bool peak_is_free(const Machine& machine);
+static bool peak_is_free(const Machine& machine);
 
 // The fit of one group of observations that share parameters (compute; one kind of link); calibration.h has the method.
 // Private to models/fit.
@@ -167,9 +167,9 @@ std::pair<std::string, Link Machine::*> fitted_link(ObservationGroup group) {
 
 }  // namespace
 
-bool peak_is_free(const Machine& machine) { return machine.cores > 0; }
+static bool peak_is_free(const Machine& machine) { return machine.cores > 0; }
 
-std::vector<FitParameter> parameters_of(ObservationGroup group, const Machine& start, bool with_reduction) {
+static std::vector<FitParameter> parameters_of(ObservationGroup group, const Machine& start, bool with_reduction) {
   if (group == ObservationGroup::compute) {
     // With a free peak an efficiency may come out above 1; the peak is raised afterwards.
     const double lowest = peak_is_free(start) ? 0.01 : 1;

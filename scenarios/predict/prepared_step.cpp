@@ -61,16 +61,17 @@ void refuse_uncalibrated(const Scenario& scenario) {
 
 namespace {
 
-const char* why_no_representatives(const Scenario& scenario) {
+const char* why_no_representatives(const Scenario& scenario, const PricedCluster& cluster) {
   if (has_bubble_work(scenario)) return "bubble work differs between ranks";
-  return why_no_representatives(scenario.cluster, scenario.step.layout, joined_ranks(scenario.step));
+  return why_no_representatives(cluster, scenario.step.layout, joined_ranks(scenario.step));
 }
 
-std::string why_all_ranks(const Scenario& scenario, const Representatives& representatives) {
+std::string why_all_ranks(const Scenario& scenario, const PricedCluster& cluster,
+                          const Representatives& representatives) {
   const Layout& layout = scenario.step.layout;
   if (layout.tensor * layout.context * layout.data == 1) return "";
   if (lowered_count(layout, representatives) < rank_count(layout)) return "";
-  const char* reason = why_no_representatives(scenario);
+  const char* reason = why_no_representatives(scenario, cluster);
   return reason != nullptr ? reason
                            : "no representative ranks exist for all pipeline ranks: machines, speeds, links or "
                              "shared ports differ";
@@ -78,9 +79,9 @@ std::string why_all_ranks(const Scenario& scenario, const Representatives& repre
 
 }  // namespace
 
-Representatives representatives_of(const Scenario& scenario) {
-  if (why_no_representatives(scenario) != nullptr) return {};
-  return representatives_of(scenario.cluster, scenario.step.layout, joined_ranks(scenario.step));
+Representatives representatives_of(const Scenario& scenario, const PricedCluster& cluster) {
+  if (why_no_representatives(scenario, cluster) != nullptr) return {};
+  return representatives_of(cluster, scenario.step.layout, joined_ranks(scenario.step));
 }
 
 namespace {
@@ -95,8 +96,8 @@ TaskGraph lowered(PreparedStep& prepared, const PrepareOptions& options) {
   Step step = prepared.scenario.step;
   Representatives representatives;
   if (options.representatives_only) {
-    representatives = representatives_of(prepared.scenario);
-    prepared.why_all_ranks = why_all_ranks(prepared.scenario, representatives);
+    representatives = representatives_of(prepared.scenario, prepared.cluster);
+    prepared.why_all_ranks = why_all_ranks(prepared.scenario, prepared.cluster, representatives);
   }
   if (may_leave_out_micro_batches(prepared.scenario, options))
     prepared.periodic = periodic_actions(action_lists(step), micro_batches_of(step), options.patience);
@@ -141,8 +142,9 @@ void refuse_too_large(const Scenario& scenario, const PrepareOptions& options) {
   const double all_passes = passes * member_count(step.layout);
   if (all_passes < small) return;
   const double available = available_memory();
+  const PricedCluster cluster = priced_cluster(scenario);
   const bool all_ranks =
-      !options.representatives_only || !why_all_ranks(scenario, representatives_of(scenario)).empty();
+      !options.representatives_only || !why_all_ranks(scenario, cluster, representatives_of(scenario, cluster)).empty();
   if (all_ranks) refuse_beyond_memory(scenario, {.tasks = all_passes}, available);  // each is a task at least
   const GraphSize size = estimated_size(step, all_ranks, [&](const Step& smaller) {
     Scenario small = scenario;

@@ -44,7 +44,7 @@ PreparedStep prepared_step(Scenario scenario, const PrepareOptions& options = {}
 PreparedStep prepared_unchecked(Scenario scenario, const PrepareOptions& options = {});
 // The representative ranks (schedules/lower/representatives.h). All ranks, where bubble work or copies of the model
 // make the members of a pipeline rank differ.
-Representatives representatives_of(const Scenario& scenario);
+Representatives representatives_of(const Scenario& scenario, const PricedCluster& cluster);
 // Throws UsageError with the way to measure, where a machine's profile has no rates yet. prepared_step calls this
 // first.
 void refuse_uncalibrated(const Scenario& scenario);

@@ -8,6 +8,8 @@
 #include <queue>
 #include <stdexcept>
 
+#include "scenarios/search/layout_text.h"
+
 namespace slipway::scenarios {
 
 namespace {

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "scenarios/predict/readable.h"
+#include "scenarios/search/layout_text.h"
 #include "scenarios/search/screen.h"
 
 namespace slipway::scenarios {

@@ -137,10 +137,4 @@ PricedLayout price_layout(const Scenario& scenario, const Step& choice);
 PricedLayout price_if_it_fits(const Scenario& scenario, const Step& choice, double memory_share,
                               double limit_s = std::numeric_limits<double>::infinity());
 
-std::string layout_text(const Step& choice);  // "tensor 8 sp, pipeline 4, ..."
-std::string search_text(const Scenario& scenario, const SearchResult& result, const SearchOptions& options);
-std::string search_json(const Scenario& scenario, const SearchResult& result, const SearchOptions& options);
-// Why `row` beats `next`, in a phrase: the largest gain, and the losses that it outweighs.
-std::string why(const PricedLayout& row, const PricedLayout& next);
-
 }  // namespace slipway::scenarios

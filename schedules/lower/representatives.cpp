@@ -319,7 +319,7 @@ JoinedRanks joined_ranks(const Step& step) {
   return joined;
 }
 
-const char* why_no_representatives(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined) {
+const char* why_no_representatives(const PricedCluster& cluster, const Layout& layout, const JoinedRanks& joined) {
   const auto shares_cores = [](const NodeGroup& group) { return group.machine.cores > 0; };
   const auto shares_links = [&](const Fabric& fabric) { return !is_star(cluster, fabric); };
   if (cluster.ranks_per_gpu > 1) return "ranks share GPUs";
@@ -336,7 +336,7 @@ const char* why_no_representatives(const Cluster& cluster, const Layout& layout,
   return nullptr;
 }
 
-Representatives representatives_of(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined) {
+Representatives representatives_of(const PricedCluster& cluster, const Layout& layout, const JoinedRanks& joined) {
   const int replicas = layout.data * layout.context;
   std::vector<Representatives> list;
   for (const int tensor : divisors(layout.tensor))

@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/machine/machine.h"
+#include "models/machine/priced_cluster.h"
 #include "schedules/lower/lowering.h"
 
 namespace slipway::schedules {
@@ -39,11 +39,11 @@ JoinedRanks joined_ranks(const Step& step);
 
 // The valid representatives with the fewest members. They are all members where no two are alike or
 // why_no_representatives gives a reason. Where GPUs share a port, it has whole nodes.
-Representatives representatives_of(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined);
+Representatives representatives_of(const PricedCluster& cluster, const Layout& layout, const JoinedRanks& joined);
 
 // Reasons: machines whose ranks share cores or a GPU; fabrics with a topology that has links for members to share;
 // collectives that take trees; a fabric of so little latency that the 8 bytes of the gradient norm are traffic
 // (sim/fidelity.h). nullptr: no reason.
-const char* why_no_representatives(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined);
+const char* why_no_representatives(const PricedCluster& cluster, const Layout& layout, const JoinedRanks& joined);
 
 }  // namespace slipway::schedules

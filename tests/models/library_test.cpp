@@ -128,10 +128,10 @@ TEST(MachineProfiles, GiveEachNumberWithItsSource) {
 // The driver counts whole MiB, of a capacity that data sheets give in binary gigabytes: 80 GB are 81,559 or 81,920 MiB.
 TEST(MachineProfiles, HaveTheBytesThatTheDriverCounts) {
   const std::map<std::string, int> mib = {
-      {"p100-16gb", 16384}, {"v100-32gb", 32768}, {"a100-40gb", 40960}, {"a100-80gb", 81920},
-      {"h100-80gb", 81559}, {"h100-94gb", 95830}, {"h200", 143771},     {"b200", 183359},
-      {"b300", 275040},     {"gb200", 189471},    {"gb300", 284208},    {"l40s", 46068},
-      {"h800", 81559},      {"h20", 97871},       {"mi300x", 196592},   {"mi355x", 294896}};
+      {"p100-16gb", 16384}, {"v100-32gb", 32768}, {"a100-40gb", 40960}, {"a100-80gb", 81920}, {"h100-80gb", 81559},
+      {"h100-94gb", 95830}, {"h200", 143771},     {"b200", 183359},     {"b300", 275040},     {"gb200", 189471},
+      {"gb300", 284208},    {"l40s", 46068},      {"h800", 81559},      {"h20", 97871},       {"mi300x", 196592},
+      {"mi325x", 262128},   {"mi355x", 294896}};
   for (const std::string& path : files_of("machine/profiles")) {
     std::ifstream file(path);
     const std::string key = "memory_bytes: {value: ", name = std::filesystem::path(path).stem().string();

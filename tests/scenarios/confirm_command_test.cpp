@@ -84,7 +84,7 @@ TEST_F(Confirm, JsonHasExactlyTheDocumentedKeys) {
   std::set<std::string> emitted, documented;
   for (const auto& [key, value] : json.items()) emitted.insert(key);
   for (const auto& [key, value] : json["cases"][0].items()) emitted.insert("cases[]." + key);
-  const AnswerKeys keys = confirm_answers().front();
+  const AnswerKeys keys = answers_of("confirm").front();
   for (const AnswerKey& key : keys.keys) documented.emplace(key.name);
   EXPECT_EQ(emitted, documented);
   EXPECT_EQ(json["rounds"], 2);

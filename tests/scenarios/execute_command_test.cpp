@@ -78,7 +78,7 @@ TEST_F(Execute, JsonIsAloneOnStandardOutputWithExactlyTheDocumentedKeys) {
   const auto json = nlohmann::json::parse(answer.out);
   std::vector<std::string> emitted, documented;
   for (const auto& [key, value] : json.items()) emitted.push_back(key);
-  const AnswerKeys keys = execute_answers().front();
+  const AnswerKeys keys = answers_of("execute").front();
   for (const AnswerKey& key : keys.keys)
     // With --confirm; with --save-weights; with ranks that measure it; with work in the bubbles; where the batch grows.
     if (key.name != "confirmation" && key.name != "weights" && key.name != "peak_memory_bytes" &&

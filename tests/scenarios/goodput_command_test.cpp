@@ -182,7 +182,7 @@ TEST_F(Commands, EveryKeyOfGoodputJsonIsDocumented) {
   trained.emplace_back("cluster.trainer=nanotron");
   json.update(answered(trained));  // adds other keys of the basis of a step's time
   for (const auto& [key, value] : json.items()) emitted.push_back(key);
-  EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(outermost(goodput_answers().front())));
+  EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(outermost(answers_of("goodput").front())));
 }
 
 }  // namespace

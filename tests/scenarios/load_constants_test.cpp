@@ -221,6 +221,11 @@ TEST(LoadConstants, TheBuiltInSetIsThatOfTheTablesAsTheyAre) {
               HasSubstr("fitted to " + std::to_string(runs) + " published runs"));
 }
 
+TEST(LoadConstants, WhatItsRunsWereLikeIsThatOfTheTables) {
+  EXPECT_EQ(fitted_runs_to_yaml(built_in_constants().seen), fitted_runs_to_yaml(fitted_runs(published_rows())))
+      << "write this section into models/machine/fitted_constants.yaml";
+}
+
 TEST(LoadConstants, TheChecksumOfATableIsThatOfTheSettingsAndSecondsOfItsScoredRows) {
   const std::string header = text_of_columns(), row =
                                                     "megatron-lm,a100-80gb,own,llama,4,1024,2816,16,8,32000,false,"

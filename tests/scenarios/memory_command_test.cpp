@@ -179,7 +179,7 @@ TEST_F(MemoryCommand, EveryKeyOfTheJsonIsDocumentedAndEveryDocumentedKeyIsThere)
   for (const auto& [key, value] : json.items()) emitted.push_back(key);
   for (const auto& [key, value] : trained.items())
     if (!json.contains(key)) emitted.push_back(key);
-  for (const std::string& key : outermost(memory_answers().front()))
+  for (const std::string& key : outermost(answers_of("memory").front()))
     if (key != "no_closed_form") documented.push_back(key);
   EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(documented));
   for (const auto& stage : json["stages"])

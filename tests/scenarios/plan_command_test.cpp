@@ -185,7 +185,7 @@ TEST_F(PlanCommand, EveryKeyOfItsJsonIsDocumentedAndEveryDocumentedKeyIsThere) {
   for (const auto& [key, value] : json.items()) emitted.insert(key);
   for (const auto* other : {&nothing, &book, &trained, &listed})
     for (const auto& [key, value] : other->items()) emitted.insert(key);
-  EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(outermost(plan_answers().front())));
+  EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(outermost(answers_of("plan").front())));
   EXPECT_THAT(slipway_with({"list", "json-keys"}).out, HasSubstr("slipway plan --json"));
 }
 

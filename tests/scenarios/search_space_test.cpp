@@ -5,6 +5,7 @@
 
 #include "scenarios/commands/plan/answer.h"
 #include "scenarios/predict/load_scenario.h"
+#include "scenarios/search/layout_text.h"
 #include "scenarios/search/search.h"
 #include "tests/support/small_spaces.h"
 

@@ -15,6 +15,7 @@
 #include "scenarios/commands/plan/answer.h"
 #include "scenarios/commands/plan/table.h"
 #include "scenarios/predict/readable.h"
+#include "scenarios/search/layout_text.h"
 #include "scenarios/search/memory_changes.h"
 #include "scenarios/search/ranking.h"
 #include "scenarios/search/screen.h"

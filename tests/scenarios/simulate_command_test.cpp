@@ -89,7 +89,7 @@ TEST_F(Commands, EveryKeyOfSimulateJsonIsDocumentedAndEveryDocumentedKeyIsThere)
   for (const auto* other : {&slow, &trained, &mixture})
     for (const auto& [key, value] : other->items())
       if (!json.contains(key)) emitted.push_back(key);
-  EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(outermost(simulate_answers().front())));
+  EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(outermost(answers_of("simulate").front())));
   for (const char* needed : {"step_time_s", "mfu", "megatron_tflops_per_gpu", "bubble_share", "exposed_comm_s",
                              "peak_memory_bytes", "fits", "tasks", "simulate_wall_s"}) {
     EXPECT_TRUE(json.contains(needed)) << needed;

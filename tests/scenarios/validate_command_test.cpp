@@ -83,7 +83,7 @@ TEST_F(ValidateCommand, RefittedEveryDocumentedKeyIsThereAndTheReportHasItsLines
   const auto whole = json({two, "--refit", "--rows", path("rows.csv")});
   std::vector<std::string> emitted;
   for (const auto& [key, value] : whole.items()) emitted.push_back(key);
-  EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(outermost(validate_answers().front())));
+  EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(outermost(answers_of("validate").front())));
   EXPECT_THAT(text_of(path("rows.csv")), HasSubstr("left_out_by_layout_s"));
 }
 

@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <exception>
 #include <ostream>
+#include <stdexcept>
+#include <string>
 
 #include "scenarios/commands/command_line/command.h"
 #include "scenarios/commands/command_line/progress.h"
@@ -11,31 +14,27 @@
 
 namespace slipway::scenarios {
 
-const std::vector<Command>& all_commands() {
-  static const std::vector<Command> table = {
-      {"simulate", "predict step time, MFU, memory and cost of a scenario", simulate_command, simulate_answers},
-      {"memory", "print a layout's memory by part, and changes that make it fit", memory_command, memory_answers},
-      {"plan", "search the best layout of a model on a cluster", plan_command, plan_answers},
-      {"explain", "say where a step's time goes and what would make it faster", explain_command, explain_answers},
-      {"import", "turn a trainer's arguments into a scenario", import_command, import_answers},
-      {"goodput", "compute the share of training that survives failing nodes", goodput_command, goodput_answers},
-      {"growth", "compute the time that a growing batch saves", growth_command, growth_answers},
-      {"study", "simulate every combination of varied keys; table, CSV and plot", study_command, study_answers},
-      {"execute", "train a scenario on this machine and trace it", execute_command, execute_answers},
-      {"compare", "join a predicted and a measured trace, task by task", compare_command, compare_answers},
-      {"kernels", "fit the constants of a GPU's kernels to measured times", kernels_command, kernels_answers},
-      {"calibrate", "fit the machine profile to measurements and write it", calibrate_command},
-      {"confirm", "predict unseen cases, execute them, print the errors", confirm_command, confirm_answers},
-      {"validate", "score predictions against published runs", validate_command, validate_answers},
-      {"show", "print the schedule as a rank x step grid; write DOT or CSV", show_command},
-      {"lower", "write the bundle that the ranks run", lower_command},
-      {"export", "write the task graph for other simulators (Chakra)", export_command},
-      {"list", "list models, machines, schedules, scenario keys, JSON keys", list_command},
-      {"demo", "open the pages that `make demo` made", demo_command},
-      {"completion", "print the completion script of a shell", completion_command},
-      {"man", "print the man page", man_command},
-  };
-  return table;
+namespace {
+
+std::vector<Command>& registry() {
+  static std::vector<Command> commands;
+  return commands;
+}
+
+}  // namespace
+
+RegisterCommand::RegisterCommand(Command command) {
+  std::vector<Command>& commands = registry();
+  const auto after = std::ranges::upper_bound(commands, command.place, {}, &Command::place);
+  commands.insert(after, command);
+}
+
+const std::vector<Command>& all_commands() { return registry(); }
+
+std::vector<AnswerKeys> answers_of(std::string_view command) {
+  const auto found = std::ranges::find(all_commands(), command, &Command::name);
+  if (found == all_commands().end()) throw std::invalid_argument("there is no command '" + std::string(command) + "'");
+  return found->answers == nullptr ? std::vector<AnswerKeys>{} : found->answers();
 }
 
 std::string_view slipway_version() { return SLIPWAY_VERSION; }

@@ -68,8 +68,8 @@ CommandOptions& CommandOptions::values(std::string name, std::string placeholder
   return *this;
 }
 
-CommandOptions& CommandOptions::json_keys(std::vector<AnswerKeys> answers) {
-  answers_ = std::move(answers);
+CommandOptions& CommandOptions::json_keys(std::vector<AnswerKeys> (*answers)()) {
+  answers_ = answers;
   return flag("help-json", "print the meaning and unit of every JSON key");
 }
 
@@ -188,8 +188,9 @@ bool CommandOptions::parse(const std::vector<std::string>& args, std::ostream& o
     print_form(out);
     return false;
   }
-  if (has("help-json") && !answers_.empty()) {
-    out << (answers_.size() == 1 ? describe(answers_.front().keys) : describe(answers_));
+  if (has("help-json") && answers_ != nullptr) {
+    const std::vector<AnswerKeys> answers = answers_();
+    out << (answers.size() == 1 ? describe(answers.front().keys) : describe(answers));
     return false;
   }
   if (arguments_.size() < positional_least_) fail("the " + positional_name_ + " is missing");

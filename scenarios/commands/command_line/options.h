@@ -36,7 +36,7 @@ class CommandOptions {
   // An option that may be given several times; the values keep their order.
   CommandOptions& values(std::string name, std::string placeholder, std::string meaning);
   // --help-json: the meaning of every key that --json prints.
-  CommandOptions& json_keys(std::vector<AnswerKeys> answers);
+  CommandOptions& json_keys(std::vector<AnswerKeys> (*answers)());
   // Paragraphs printed after the options.
   CommandOptions& notes(std::string text);
 
@@ -72,7 +72,7 @@ class CommandOptions {
   std::vector<std::string> words_;
   std::size_t positional_least_ = 0, positional_most_ = 0;
   std::vector<Option> options_;
-  std::vector<AnswerKeys> answers_;
+  std::vector<AnswerKeys> (*answers_)() = nullptr;
   std::map<std::string, std::vector<std::string>> given_;
   std::vector<std::string> arguments_;
 };

@@ -22,6 +22,8 @@
 namespace slipway::scenarios {
 namespace {
 
+std::vector<AnswerKeys> compare_answers();
+
 std::set<std::pair<int, std::string>> tasks_of(const Trace& trace, int step) {
   std::set<std::pair<int, std::string>> tasks;
   for (const TraceRecord& record : trace.records)
@@ -108,8 +110,6 @@ void compare_with_profiler(const CommandOptions& options, std::ostream& out, std
   }
 }
 
-}  // namespace
-
 std::vector<AnswerKeys> compare_answers() {
   return {{"compare --json", comparison_description().keys()},
           {"compare PREDICTED PROFILED --json", phase_description().keys()}};
@@ -123,7 +123,7 @@ int compare_command(const std::vector<std::string>& args, std::ostream& out, std
       "beside a prediction, phase by phase.",
       "slipway compare predicted.json tiny-llama-cpu.run/trace.json");
   options.positional("pair of traces, predicted and measured (Chrome JSON)", 2, 2)
-      .json_keys(compare_answers())
+      .json_keys(compare_answers)
       .value("report", "FILE", report_meaning)
       .flag("json", "print the comparison as JSON (`slipway list json-keys`)")
       .notes(
@@ -161,5 +161,13 @@ int compare_command(const std::vector<std::string>& args, std::ostream& out, std
   out << (options.has("json") ? comparison_description().text(comparison) : report_text(comparison));
   return status_done;
 }
+
+const RegisterCommand registered({.place = 10,
+                                  .name = "compare",
+                                  .summary = "join a predicted and a measured trace, task by task",
+                                  .run = compare_command,
+                                  .answers = compare_answers});
+
+}  // namespace
 
 }  // namespace slipway::scenarios

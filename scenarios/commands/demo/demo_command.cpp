@@ -38,8 +38,6 @@ bool opened(const std::string& page) {
   return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-}  // namespace
-
 int demo_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options("demo [options]", "Opens the pages that the last `make demo` made, in a browser.",
                          "slipway demo");
@@ -65,5 +63,10 @@ int demo_command(const std::vector<std::string>& args, std::ostream& out, std::o
   }
   return status_done;
 }
+
+const RegisterCommand registered(
+    {.place = 19, .name = "demo", .summary = "open the pages that `make demo` made", .run = demo_command});
+
+}  // namespace
 
 }  // namespace slipway::scenarios

@@ -92,7 +92,7 @@ CommandOptions confirm_options() {
       .value("baseline", "CASE", "the run that the profile was fitted to; predictions scale its measured step")
       .values("case", "CASE", "a case to predict and execute; repeatable")
       .value("rounds", "N", "rounds in which baseline and cases are executed in turn; medians count (default: 1)")
-      .json_keys(confirm_answers())
+      .json_keys(confirm_answers)
       .value("report", "FILE", report_meaning)
       .flag("json", "print the comparison as JSON (`slipway list json-keys`)")
       .value("out", "DIR", "folder for the runs, which replace those of an earlier confirm (default: confirm.run)");
@@ -128,8 +128,6 @@ std::vector<Scenario> checked_cases(const std::string& path, const std::vector<C
   }
   return scenarios;
 }
-
-}  // namespace
 
 int confirm_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = confirm_options();
@@ -172,5 +170,13 @@ int confirm_command(const std::vector<std::string>& args, std::ostream& out, std
                               : confirmation_text(done.front().name, confirmation));
   return status_done;
 }
+
+const RegisterCommand registered({.place = 13,
+                                  .name = "confirm",
+                                  .summary = "predict unseen cases, execute them, print the errors",
+                                  .run = confirm_command,
+                                  .answers = confirm_answers});
+
+}  // namespace
 
 }  // namespace slipway::scenarios

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "models/namespaces.h"
+#include "scenarios/predict/answer_keys.h"
 
 namespace slipway::scenarios {
 
@@ -57,5 +58,8 @@ std::vector<std::vector<std::string>> case_rows(const Confirmation& confirmation
 
 // The same as JSON; the keys are beside it in the source.
 std::string confirmation_json(const std::string& baseline_name, const Confirmation& confirmation);
+
+// The keys of its --json.
+std::vector<AnswerKeys> confirm_answers();
 
 }  // namespace slipway::scenarios

@@ -250,8 +250,6 @@ int nothing_to_do(const CommandOptions& options, const Scenario& scenario, const
   return status_done;
 }
 
-}  // namespace
-
 int execute_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = execute_options();
   if (!options.parse(args, out)) return status_done;
@@ -313,5 +311,13 @@ int execute_command(const std::vector<std::string>& args, std::ostream& out, std
   if (unmerged) return merge_only(request);
   return joined ? join_and_merge(request, program, *joined) : start_and_merge(request, program);
 }
+
+const RegisterCommand registered({.place = 9,
+                                  .name = "execute",
+                                  .summary = "train a scenario on this machine and trace it",
+                                  .run = execute_command,
+                                  .answers = execute_answers});
+
+}  // namespace
 
 }  // namespace slipway::scenarios

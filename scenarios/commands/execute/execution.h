@@ -9,6 +9,7 @@
 
 #include "scenarios/commands/compare/batch_report.h"
 #include "scenarios/commands/compare/comparison.h"
+#include "scenarios/predict/answer_keys.h"
 #include "scenarios/predict/prepared_step.h"
 #include "scenarios/predict/step_times.h"
 
@@ -43,5 +44,8 @@ std::string loss_table(const std::vector<LossPoint>& losses);
 std::string report_text(const PreparedStep& prepared, const Execution& run);
 // With the comparison if the run was predicted before.
 std::string json_text(const PreparedStep& prepared, const Execution& run, const std::optional<Comparison>& comparison);
+
+// The keys of its --json.
+std::vector<AnswerKeys> execute_answers();
 
 }  // namespace slipway::scenarios

@@ -33,7 +33,7 @@ CommandOptions declared_options() {
              "a trace of a run of this scenario (Chrome JSON of `slipway execute`), or of PyTorch's profiler")
       .value("top", "N", "rows of the table of levers (default 10)")
       .flag("json", "print only the answer, as JSON, on standard output")
-      .json_keys(explain_answers())
+      .json_keys(explain_answers)
       .notes(
           "A GPU's time is a mean over ranks; waiting for messages is that which nothing hides. The critical\n"
           "path is the chain of tasks, messages and launches that the step is as long as.\n"
@@ -84,8 +84,6 @@ Scenario scenario_from(const CommandOptions& options, const std::optional<Trace>
   return scenario_of(*trace, *options.text("run"));
 }
 
-}  // namespace
-
 int explain_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = declared_options();
   if (!options.parse(args, out)) return status_done;
@@ -117,5 +115,13 @@ int explain_command(const std::vector<std::string>& args, std::ostream& out, std
                               : explanation_text(explanation, most_levers));
   return explanation.all_levers_tried ? status_done : status_failed;
 }
+
+const RegisterCommand registered({.place = 4,
+                                  .name = "explain",
+                                  .summary = "say where a step's time goes and what would make it faster",
+                                  .run = explain_command,
+                                  .answers = explain_answers});
+
+}  // namespace
 
 }  // namespace slipway::scenarios

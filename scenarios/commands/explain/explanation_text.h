@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/predict/answer_keys.h"
 #include "scenarios/predict/description.h"
 #include "scenarios/search/explanation.h"
 
@@ -14,5 +15,8 @@ std::string answer_of(const Explanation& explanation);
 // `most_levers`: rows of the table; JSON has all.
 std::string explanation_text(const Explanation& explanation, int most_levers);
 const Description<Explanation>& explanation_description();
+
+// The keys of its --json.
+std::vector<AnswerKeys> explain_answers();
 
 }  // namespace slipway::scenarios

@@ -61,8 +61,6 @@ void write_groups(const std::string& path, const TaskGraph& graph) {
   file.commit();
 }
 
-}  // namespace
-
 int export_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = export_options();
   if (!options.parse(args, out)) return status_done;
@@ -90,5 +88,12 @@ int export_command(const std::vector<std::string>& args, std::ostream& out, std:
                      counted(static_cast<std::int64_t>(prepared.graph.communicators.size()), "group"));
   return status_done;
 }
+
+const RegisterCommand registered({.place = 17,
+                                  .name = "export",
+                                  .summary = "write the task graph for other simulators (Chakra)",
+                                  .run = export_command});
+
+}  // namespace
 
 }  // namespace slipway::scenarios

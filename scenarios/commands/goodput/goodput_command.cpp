@@ -7,6 +7,7 @@
 #include "scenarios/commands/command_line/progress.h"
 #include "scenarios/commands/command_line/step_progress.h"
 #include "scenarios/commands/goodput/goodput_page.h"
+#include "scenarios/commands/goodput/goodput_report.h"
 #include "scenarios/predict/load_scenario.h"
 #include "scenarios/predict/simulated_step.h"
 
@@ -28,7 +29,7 @@ CommandOptions declared_options() {
       .value("histories", "N", "histories to simulate, with seeds from run.seed on (default 1000)")
       .value("report", "FILE", report_meaning)
       .flag("json", "print only the answer, as JSON, on standard output")
-      .json_keys(goodput_answers())
+      .json_keys(goodput_answers)
       .notes(
           "Keys: cluster.mtbf_per_node (exponential) or cluster.failures (at known times), cluster.restart, repair "
           "and\n"
@@ -43,8 +44,6 @@ SimulatedStep simulated(const Scenario& scenario, std::ostream& err) {
   options.makespan = false;
   return simulated_showing(scenario, options, err);
 }
-
-}  // namespace
 
 int goodput_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = declared_options();
@@ -70,5 +69,13 @@ int goodput_command(const std::vector<std::string>& args, std::ostream& out, std
   out << (options.has("json") ? goodput_json(scenario, answer) : goodput_text(scenario, answer));
   return status_done;
 }
+
+const RegisterCommand registered({.place = 6,
+                                  .name = "goodput",
+                                  .summary = "compute the share of training that survives failing nodes",
+                                  .run = goodput_command,
+                                  .answers = goodput_answers});
+
+}  // namespace
 
 }  // namespace slipway::scenarios

@@ -9,6 +9,7 @@
 
 #include "models/training/goodput.h"
 #include "scenarios/language/scenario.h"
+#include "scenarios/predict/answer_keys.h"
 #include "scenarios/predict/step_interval.h"
 
 namespace slipway::scenarios {
@@ -66,5 +67,8 @@ std::string histories_text(const MeanGoodput& mean);
 std::vector<std::vector<std::string>> interval_rows(const GoodputAnswer& answer);
 std::string goodput_text(const Scenario& scenario, const GoodputAnswer& answer);
 std::string goodput_json(const Scenario& scenario, const GoodputAnswer& answer);
+
+// The keys of its --json.
+std::vector<AnswerKeys> goodput_answers();
 
 }  // namespace slipway::scenarios

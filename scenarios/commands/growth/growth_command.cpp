@@ -20,6 +20,8 @@
 namespace slipway::scenarios {
 namespace {
 
+std::vector<AnswerKeys> growth_answers();
+
 constexpr int default_rungs = 7;
 
 CommandOptions declared_options() {
@@ -48,7 +50,7 @@ CommandOptions declared_options() {
              "with --fit: loss for which to predict the tokens (default: the lowest that all runs reach)")
       .value("report", "FILE", report_meaning)
       .flag("json", "print only the answer, as JSON, on standard output")
-      .json_keys(growth_answers())
+      .json_keys(growth_answers)
       .notes(
           "Keys: training.growth.rule, largest, and the rule's own (eta; warmup; stages), "
           "training.loss and\n"
@@ -125,8 +127,6 @@ int fit(const CommandOptions& options, std::ostream& out, std::ostream& err) {
   return status_done;
 }
 
-}  // namespace
-
 std::vector<AnswerKeys> growth_answers() {
   return {{"growth --json", growth_keys()},
           {"growth --fit CURVES.csv --json", fit_description().keys()},
@@ -152,5 +152,13 @@ int growth_command(const std::vector<std::string>& args, std::ostream& out, std:
   out << (options.has("json") ? growth_json(scenario, answer) : growth_text(scenario, answer));
   return status_done;
 }
+
+const RegisterCommand registered({.place = 7,
+                                  .name = "growth",
+                                  .summary = "compute the time that a growing batch saves",
+                                  .run = growth_command,
+                                  .answers = growth_answers});
+
+}  // namespace
 
 }  // namespace slipway::scenarios

@@ -20,6 +20,8 @@
 namespace slipway::scenarios {
 namespace {
 
+std::vector<AnswerKeys> import_answers();
+
 CommandOptions declared_options() {
   CommandOptions options(
       "import FILE... [options]",
@@ -44,7 +46,7 @@ CommandOptions declared_options() {
       .letter('o')
       .flag("simulate", "simulate the scenario, and set a published throughput beside the predicted one")
       .flag("json", "print only the answer, as JSON, on standard output")
-      .json_keys(import_answers())
+      .json_keys(import_answers)
       .notes(
           "Arguments name no cluster: --set cluster.machine=NAME, cluster.nodes and cluster.gpus_per_node do. Without "
           "them\n"
@@ -172,8 +174,6 @@ std::string notes_text(const std::vector<ImportNote>& notes) {
   return text;
 }
 
-}  // namespace
-
 std::vector<AnswerKeys> import_answers() { return {{"import --json", description().keys()}}; }
 
 int import_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
@@ -209,5 +209,13 @@ int import_command(const std::vector<std::string>& args, std::ostream& out, std:
   if (output) report << "\nscenario: " << *output << "\n";
   return status_done;
 }
+
+const RegisterCommand registered({.place = 5,
+                                  .name = "import",
+                                  .summary = "turn a trainer's arguments into a scenario",
+                                  .run = import_command,
+                                  .answers = import_answers});
+
+}  // namespace
 
 }  // namespace slipway::scenarios

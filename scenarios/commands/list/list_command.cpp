@@ -79,8 +79,6 @@ std::string topics_text() {
   return text;
 }
 
-}  // namespace
-
 int list_command(const std::vector<std::string>& args, std::ostream& out, std::ostream&) {
   CommandOptions options("list TOPIC [TRAINER]", "Lists the names that scenarios and outputs use.",
                          "slipway list models");
@@ -101,5 +99,12 @@ int list_command(const std::vector<std::string>& args, std::ostream& out, std::o
   throw UsageError("nothing to list under '" + name + "'" + suggestion(name, names, "slipway list ") +
                    " (`slipway list --help` names all)");
 }
+
+const RegisterCommand registered({.place = 18,
+                                  .name = "list",
+                                  .summary = "list models, machines, schedules, scenario keys, JSON keys",
+                                  .run = list_command});
+
+}  // namespace
 
 }  // namespace slipway::scenarios

@@ -15,6 +15,7 @@
 #include "scenarios/predict/readable.h"
 
 namespace slipway::scenarios {
+namespace {
 
 int lower_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options(
@@ -56,5 +57,10 @@ int lower_command(const std::vector<std::string>& args, std::ostream& out, std::
   if (grows(bundle)) out << "first of " << ladder_text(bundle.batches) << '\n';
   return status_done;
 }
+
+const RegisterCommand registered(
+    {.place = 16, .name = "lower", .summary = "write the bundle that the ranks run", .run = lower_command});
+
+}  // namespace
 
 }  // namespace slipway::scenarios

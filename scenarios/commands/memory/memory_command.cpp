@@ -6,6 +6,7 @@
 #include "scenarios/commands/command_line/progress.h"
 #include "scenarios/commands/command_line/step_progress.h"
 #include "scenarios/commands/memory/memory_page.h"
+#include "scenarios/commands/memory/report.h"
 #include "scenarios/predict/load_scenario.h"
 
 namespace slipway::scenarios {
@@ -25,7 +26,7 @@ CommandOptions declared_options() {
       .flag("changes", "try and price changes that save memory even if the scenario fits")
       .value("report", "FILE", report_meaning)
       .flag("json", "print only the answer, as JSON, on standard output")
-      .json_keys(memory_answers())
+      .json_keys(memory_answers)
       .notes(
           "It fits if that is more likely than not, and cautiously if it fits with 99 %. The constants are fitted\n"
           "to the published runs of all trainers; without cluster.trainer, those of no particular trainer hold, and\n"
@@ -46,8 +47,6 @@ MemoryReport judged(const SimulatedStep& step, std::ostream& err) {
   return memory_report(step.prepared, step.simulation.timeline, periodic_of(step));
 }
 
-}  // namespace
-
 int memory_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = declared_options();
   if (!options.parse(args, out)) return status_done;
@@ -65,5 +64,13 @@ int memory_command(const std::vector<std::string>& args, std::ostream& out, std:
   out << (options.has("json") ? json_text(prepared, report) : report_text(prepared, report));
   return status_done;
 }
+
+const RegisterCommand registered({.place = 2,
+                                  .name = "memory",
+                                  .summary = "print a layout's memory by part, and changes that make it fit",
+                                  .run = memory_command,
+                                  .answers = memory_answers});
+
+}  // namespace
 
 }  // namespace slipway::scenarios

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/memory/closed_form.h"
+#include "scenarios/predict/answer_keys.h"
 #include "scenarios/predict/prediction.h"
 #include "scenarios/predict/step_interval.h"
 #include "scenarios/search/memory_changes.h"
@@ -50,5 +51,8 @@ std::vector<std::vector<std::string>> stage_table(const MemoryReport& report);
 std::vector<std::vector<std::string>> change_table(const MemoryReport& report);
 std::string report_text(const PreparedStep& prepared, const MemoryReport& report);
 std::string json_text(const PreparedStep& prepared, const MemoryReport& report);
+
+// The keys of its --json.
+std::vector<AnswerKeys> memory_answers();
 
 }  // namespace slipway::scenarios

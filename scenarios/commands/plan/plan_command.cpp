@@ -21,6 +21,8 @@
 namespace slipway::scenarios {
 namespace {
 
+std::vector<AnswerKeys> plan_answers();
+
 CommandOptions declared_options() {
   CommandOptions options(
       "plan SCENARIO [options]",
@@ -48,7 +50,7 @@ CommandOptions declared_options() {
       .value("top", "N", "rows of the table (default 10)")
       .value("report", "FILE", report_meaning)
       .flag("json", "print only the answer, as JSON, on standard output")
-      .json_keys(plan_answers());
+      .json_keys(plan_answers);
   declare_shard_options(options, "layout", "print the winner's launch arguments for megatron or torchtitan; slurm: ");
   options.notes(
       "Layouts are recommended that fit with a probability of 99 %, by the verdict of `slipway memory`.\n"
@@ -137,8 +139,6 @@ int answer_shard(const CommandOptions& options, const Scenario& scenario, const 
   return status_done;
 }
 
-}  // namespace
-
 std::vector<AnswerKeys> plan_answers() { return {{"plan --json", plan_keys()}}; }
 
 int plan_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
@@ -203,5 +203,13 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   if (const auto file = options.text("report")) write_page(*file, answer, err);
   return options.has("json") ? print_json(answer, out, err) : print_text(answer, out, err);
 }
+
+const RegisterCommand registered({.place = 3,
+                                  .name = "plan",
+                                  .summary = "search the best layout of a model on a cluster",
+                                  .run = plan_command,
+                                  .answers = plan_answers});
+
+}  // namespace
 
 }  // namespace slipway::scenarios

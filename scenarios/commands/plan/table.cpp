@@ -10,19 +10,13 @@
 #include "scenarios/predict/prediction.h"
 #include "scenarios/predict/prepared_step.h"
 #include "scenarios/predict/readable.h"
+#include "scenarios/search/layout_text.h"
 #include "scenarios/search/refine.h"
 #include "scenarios/search/search.h"
 
 namespace slipway::scenarios {
 
 namespace {
-
-// "9, 8, 8, 7"
-std::string joined(const std::vector<int>& numbers) {
-  std::string text;
-  for (const int number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
-  return text;
-}
 
 // "9, 8x3, 7".
 std::string runs_of(const std::vector<int>& numbers) {
@@ -33,13 +27,6 @@ std::string runs_of(const std::vector<int>& numbers) {
     if (end > i + 1) text += "x" + std::to_string(end - i);
   }
   return text;
-}
-
-std::string recompute_text(const Step& choice) {
-  std::string modules;
-  for (const auto& each : recomputed_module_names)
-    if (choice.levers.recomputed.has(each.value)) modules += (modules.empty() ? "" : "+") + std::string(each.name);
-  return modules.empty() ? name_of(choice.recompute) : modules;
 }
 
 const PricedLayout& priced_in(const PlanRow& row) { return row.priced; }
@@ -315,7 +302,7 @@ std::string ranges(const std::vector<int>& numbers) {
 
 std::string where_text(const Scenario& scenario, const Layout& layout) {
   const Variant variant = variant_of(scenario, layout);
-  return fmt::format("layers per stage {}; nodes {}", joined(variant.layers), ranges(variant.nodes));
+  return fmt::format("layers per stage {}; nodes {}", layers_text(variant.layers), ranges(variant.nodes));
 }
 
 std::string refinement_text(const Scenario& scenario, const SearchResult& result) {
@@ -344,29 +331,6 @@ std::string excluded_text(const SearchResult& result, const SearchOptions& optio
 }
 
 }  // namespace
-
-namespace {
-
-std::string experts_text(const Step& choice) {
-  const Layout& l = choice.layout;
-  if (!has_experts(choice.model)) return "";
-  const std::string cut = l.tensor > 1 ? fmt::format(" x {}", expert_tensor_of(sharding_of(l))) : "";
-  return fmt::format(", experts on {}{}", l.expert, cut);
-}
-
-}  // namespace
-
-std::string schedule_text(const Step& choice) { return choice.actions ? "of a CSV" : choice.schedule; }
-
-std::string layout_text(const Step& choice) {
-  const Layout& l = choice.layout;
-  return fmt::format(
-      "tensor {}{}, pipeline {}, chunks {}, context {}, data {}{}, zero {}; {}, micro-batch {}, "
-      "recompute {}{}",
-      l.tensor, l.sequence_parallel ? " with sequence parallel" : "", l.pipeline, l.chunks, l.context, l.data,
-      experts_text(choice), l.zero, schedule_text(choice), choice.micro_batch, recompute_text(choice),
-      l.split_list.empty() ? "" : ", layers per stage " + joined(l.split_list));
-}
 
 namespace {
 

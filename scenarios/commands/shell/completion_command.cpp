@@ -7,6 +7,7 @@
 #include "scenarios/language/nearest.h"
 
 namespace slipway::scenarios {
+namespace {
 
 int completion_command(const std::vector<std::string>& args, std::ostream& out, std::ostream&) {
   CommandOptions options("completion SHELL",
@@ -29,5 +30,12 @@ int completion_command(const std::vector<std::string>& args, std::ostream& out, 
   throw UsageError("no completion for '" + name + "'" + suggestion(name, names, "slipway completion ") +
                    " (bash, zsh and fish have one)");
 }
+
+const RegisterCommand registered({.place = 20,
+                                  .name = "completion",
+                                  .summary = "print the completion script of a shell",
+                                  .run = completion_command});
+
+}  // namespace
 
 }  // namespace slipway::scenarios

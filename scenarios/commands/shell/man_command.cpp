@@ -6,6 +6,7 @@
 #include "scenarios/commands/shell/manual.h"
 
 namespace slipway::scenarios {
+namespace {
 
 int man_command(const std::vector<std::string>& args, std::ostream& out, std::ostream&) {
   CommandOptions options("man", "Prints the man page slipway(1), made from the help of all commands.",
@@ -16,5 +17,9 @@ int man_command(const std::vector<std::string>& args, std::ostream& out, std::os
   out << manual(command_forms(), slipway_version());
   return status_done;
 }
+
+const RegisterCommand registered({.place = 21, .name = "man", .summary = "print the man page", .run = man_command});
+
+}  // namespace
 
 }  // namespace slipway::scenarios

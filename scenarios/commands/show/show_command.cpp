@@ -41,8 +41,6 @@ void write_dot_to(const std::string& path, const TaskGraph& graph, std::ostream&
   talk << "\nDOT: " << path << " (dot -Tsvg " << path << " -o graph.svg)\n";
 }
 
-}  // namespace
-
 int show_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options(
       "show SCENARIO [options]",
@@ -78,5 +76,12 @@ int show_command(const std::vector<std::string>& args, std::ostream& out, std::o
   if (dot) write_dot_to(*dot, prepared.graph, out, options.has("csv") ? err : out);
   return status_done;
 }
+
+const RegisterCommand registered({.place = 15,
+                                  .name = "show",
+                                  .summary = "print the schedule as a rank x step grid; write DOT or CSV",
+                                  .run = show_command});
+
+}  // namespace
 
 }  // namespace slipway::scenarios

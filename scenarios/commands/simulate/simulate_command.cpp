@@ -24,6 +24,8 @@
 namespace slipway::scenarios {
 namespace {
 
+std::vector<AnswerKeys> simulate_answers();
+
 CommandOptions declared_options() {
   CommandOptions options("simulate SCENARIO [options]",
                          "Predicts step time, MFU, bubble, exposed communication, memory and cost of a scenario by\n"
@@ -44,7 +46,7 @@ CommandOptions declared_options() {
       .values("beside-set", "KEY=VALUE", "override a key of that scenario; may be repeated")
       .value("place", "HOW",
              "order of the two jobs' GPUs: packed (default), alternate-nodes or alternate-gpus; with --beside")
-      .json_keys(simulate_answers())
+      .json_keys(simulate_answers)
       .notes(
           "A scenario that needs more memory than a GPU has is still simulated. The verdict is then\n"
           "`fits: no`, with exit status 0. run.tokens adds days, GPU-hours and, with\n"
@@ -183,8 +185,6 @@ int answer_beside(const Scenario& scenario, const CommandOptions& options, std::
   return status_done;
 }
 
-}  // namespace
-
 std::vector<AnswerKeys> simulate_answers() {
   return {{"simulate --json", prediction_keys()}, {"simulate --beside --json", neighbours_description().keys()}};
 }
@@ -206,5 +206,13 @@ int simulate_command(const std::vector<std::string>& args, std::ostream& out, st
     return status_failed;
   }
 }
+
+const RegisterCommand registered({.place = 1,
+                                  .name = "simulate",
+                                  .summary = "predict step time, MFU, memory and cost of a scenario",
+                                  .run = simulate_command,
+                                  .answers = simulate_answers});
+
+}  // namespace
 
 }  // namespace slipway::scenarios

@@ -14,6 +14,7 @@
 #include "scenarios/commands/study/plot.h"
 #include "scenarios/commands/study/shard.h"
 #include "scenarios/commands/study/study_page.h"
+#include "scenarios/commands/study/study_report.h"
 #include "scenarios/files/files.h"
 #include "scenarios/language/document.h"
 #include "scenarios/language/nearest.h"
@@ -51,7 +52,7 @@ CommandOptions declared_options() {
              "columns of the printed table (default: all that any point has, without peak_memory_bytes)")
       .value("report", "FILE", report_meaning)
       .flag("json", "print only the points, as JSON, on standard output")
-      .json_keys(study_answers())
+      .json_keys(study_answers)
       .value("csv", "FILE", "write the table as CSV, with all digits and an `error` column")
       .value("plot", "FILE", "write a bar chart as SVG")
       .value("figure", "NAME", "column to plot (default: utilization with bubble work, otherwise step_time_s)")
@@ -203,8 +204,6 @@ int answer(const CommandOptions& options, const Study& study, bool interrupted, 
   return any ? status_done : status_failed;
 }
 
-}  // namespace
-
 int study_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = declared_options();
   if (!options.parse(args, out)) return status_done;
@@ -247,5 +246,13 @@ int study_command(const std::vector<std::string>& args, std::ostream& out, std::
   study.rows = std::move(run.rows);
   return answer(options, study, run.interrupted, out, err);
 }
+
+const RegisterCommand registered({.place = 8,
+                                  .name = "study",
+                                  .summary = "simulate every combination of varied keys; table, CSV and plot",
+                                  .run = study_command,
+                                  .answers = study_answers});
+
+}  // namespace
 
 }  // namespace slipway::scenarios

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "scenarios/predict/answer_keys.h"
 #include "scenarios/search/study.h"
 
 namespace slipway::scenarios {
@@ -44,5 +45,8 @@ std::vector<std::string> labels(const Study& study, const StudyRow& row);
 std::string study_text(const Study& study);
 std::string study_csv(const Study& study);
 std::string study_json(const Study& study);
+
+// The keys of its --json.
+std::vector<AnswerKeys> study_answers();
 
 }  // namespace slipway::scenarios

@@ -386,8 +386,6 @@ Subject subject_of(const CommandOptions& options, const std::optional<Scenario>&
 // In UTC, so that a file does not depend on the time zone of the machine that wrote it.
 std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))); }
 
-}  // namespace
-
 int calibrate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = calibrate_options();
   if (!options.parse(args, out)) return status_done;
@@ -440,5 +438,12 @@ int calibrate_command(const std::vector<std::string>& args, std::ostream& out, s
   warn_of_doubtful_fit(calibration, evidence, err);
   return status_done;
 }
+
+const RegisterCommand registered({.place = 12,
+                                  .name = "calibrate",
+                                  .summary = "fit the machine profile to measurements and write it",
+                                  .run = calibrate_command});
+
+}  // namespace
 
 }  // namespace slipway::scenarios

@@ -22,7 +22,7 @@ CommandOptions declared_options() {
       .value("csv", "FILE", "write each shape with its measured and its predicted time")
       .value("profile", "FILE", "write the constants of one GPU as the section `kernels` of its machine profile")
       .flag("json", "print only the answer, as JSON, on standard output")
-      .json_keys(kernels_answers())
+      .json_keys(kernels_answers)
       .notes(
           "The columns of a file name the kernel:\n"
           "  gpu, format, m, n, k, seconds                                        product m x k by k x n\n"
@@ -36,8 +36,6 @@ CommandOptions declared_options() {
           all_names(format_names) + ".");
   return options;
 }
-
-}  // namespace
 
 int kernels_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = declared_options();
@@ -78,5 +76,13 @@ int kernels_command(const std::vector<std::string>& args, std::ostream& out, std
   out << (options.has("json") ? kernels_json(kernels) : kernels_text(kernels));
   return status_done;
 }
+
+const RegisterCommand registered({.place = 11,
+                                  .name = "kernels",
+                                  .summary = "fit the constants of a GPU's kernels to measured times",
+                                  .run = kernels_command,
+                                  .answers = kernels_answers});
+
+}  // namespace
 
 }  // namespace slipway::scenarios

@@ -26,4 +26,7 @@ std::string kernels_section(const std::vector<FittedKernel>& kernels, const std:
 // it), and their ratio - 1.
 std::string shapes_csv(const std::vector<FittedKernel>& kernels);
 
+// The keys of its --json.
+std::vector<AnswerKeys> kernels_answers();
+
 }  // namespace slipway::scenarios

@@ -8,6 +8,8 @@
 
 #include "exec/run/checksum.h"
 #include "scenarios/files/csv.h"
+#include "scenarios/laboratory/tables/memory_refit.h"
+#include "scenarios/predict/basis.h"
 #include "schedules/graph/parallel.h"
 
 namespace slipway::scenarios {
@@ -116,6 +118,16 @@ void PooledRuns::predict(const std::vector<std::size_t>& which, const PooledCons
     const std::string& machine = rows_[i].machine;
     (*spreads)[i] = spread_of(pooled, rows_[i].trainer, {{machine, run.slopes(constants, machine)}});
   });
+}
+
+std::vector<FittedRuns> fitted_runs(const std::vector<PublishedRow>& rows) {
+  std::vector<FittedRuns> seen;
+  for (const PublishedRow& row : rows)
+    if (row.unpriceable.empty() && exclusion_of(row) == Exclusion::none)
+      add_run(row.step, row.trainer, row.machine, FittedOf::times, seen);
+  for (const PublishedRow& row : rows)
+    if (has_memory_result(row)) add_run(row.step, row.trainer, row.machine, FittedOf::memory, seen);
+  return seen;
 }
 
 }  // namespace slipway::scenarios

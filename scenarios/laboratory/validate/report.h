@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "scenarios/laboratory/validate/validation.h"
+#include "scenarios/predict/answer_keys.h"
 
 namespace slipway::scenarios {
 
@@ -21,5 +22,8 @@ std::string report_text(const Validation& validation);
 
 // One object: the scores of all rows as built in; the same under "groups", "tables" and "left_out".
 std::string json_text(const std::vector<Validation>& validations);
+
+// The keys of its --json.
+std::vector<AnswerKeys> validate_answers();
 
 }  // namespace slipway::scenarios

@@ -12,6 +12,7 @@
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/files/files.h"
 #include "scenarios/laboratory/tables/embedded_tables.h"
+#include "scenarios/laboratory/tables/pooled_runs.h"
 #include "scenarios/laboratory/validate/graph_prices.h"
 #include "scenarios/laboratory/validate/memory_text.h"
 #include "scenarios/laboratory/validate/pooled.h"
@@ -37,7 +38,7 @@ CommandOptions declared_options() {
       .flag("pooled",
             "fit the constants to all tables together, and say what a stranger should expect: errors and regret\n"
             "without any run of a trainer, errors after 1, 3 and 10 runs of yours, with intervals")
-      .json_keys(validate_answers())
+      .json_keys(validate_answers)
       .value("report", "FILE", report_meaning)
       .flag("json", "print the scores as JSON and nothing else (`slipway list json-keys`)")
       .value("constants", "FILE",
@@ -156,9 +157,12 @@ int pooled(const CommandOptions& options, const std::vector<PublishedTable>& tab
     file.commit();
   }
   if (const auto path = options.text("constants")) {
+    PooledConstants fitted = without_sites(validation.fitted);
+    for (const PublishedTable& table : tables)
+      for (const FittedRuns& runs : fitted_runs(table.rows)) fitted.seen.push_back(runs);
     OutputFile file(*path);
     file.stream() << constants_to_yaml(
-        without_sites(validation.fitted),
+        fitted,
         fmt::format("Constants of a step, fitted to {} published runs, without those of single clusters; written by "
                     "slipway validate --pooled --constants.",
                     validation.runs.size()),
@@ -169,8 +173,6 @@ int pooled(const CommandOptions& options, const std::vector<PublishedTable>& tab
   out << (options.has("json") ? pooled_json(validation) : pooled_text(validation));
   return status_done;
 }
-
-}  // namespace
 
 int validate_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options = declared_options();
@@ -218,5 +220,13 @@ int validate_command(const std::vector<std::string>& args, std::ostream& out, st
   for (const Validation& validation : validations) out << report_text(validation) << '\n';
   return status_done;
 }
+
+const RegisterCommand registered({.place = 14,
+                                  .name = "validate",
+                                  .summary = "score predictions against published runs",
+                                  .run = validate_command,
+                                  .answers = validate_answers});
+
+}  // namespace
 
 }  // namespace slipway::scenarios
