@@ -27,7 +27,8 @@ class DeviceQueue {
   virtual void begin_lane() = 0;
   // Marks everything that this thread has started so far.
   virtual Mark mark() = 0;
-  // What this thread starts from now on begins after `mark`, which any thread may have made. The host goes on.
+  // Work that this thread starts from now on begins after `mark`, which any thread may have made. The host does not
+  // wait.
   virtual void wait_for(const Mark& mark) = 0;
   // The host waits until the device has reached the mark.
   virtual void finish(const Mark& mark) = 0;

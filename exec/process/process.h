@@ -29,8 +29,8 @@ bool same_host(const ProcessIdentity& a, const ProcessIdentity& b);
 // True if `a` can see `b` in its /proc.
 bool visible(const ProcessIdentity& a, const ProcessIdentity& b);
 
-// Why a visible process has ended: "killed by signal 9", "ended with exit status 3", or, when its parent has collected
-// it already, "killed or ended without a report". Empty while it lives.
+// The reason why a visible process has ended: "killed by signal 9", "ended with exit status 3", or, when its parent has
+// collected it already, "killed or ended without a report". Empty while it lives.
 std::optional<std::string> cause_of_end(const ProcessIdentity& process);
 // True while a visible process is stopped: by SIGSTOP, Ctrl-Z or a debugger.
 bool is_stopped(const ProcessIdentity& process);

@@ -18,7 +18,7 @@ std::string wait_for_listener(const std::string& host, int port, double seconds)
 // Nothing is sent.
 std::string address_towards(const std::string& host);
 
-// Why the system finds no address of that name; empty if it finds one.
+// The reason why the system finds no address of that name; empty if it finds one.
 std::string why_not_found(const std::string& host);
 
 }  // namespace slipway::exec

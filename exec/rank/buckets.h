@@ -121,7 +121,8 @@ class Buckets {
     return (parameter.meta.shard_dim >= 0 || at_.tensor == 0) && parameter.meta.same_as.empty() &&
            !parameter.meta.balances;
   }
-  // What this rank counts and saves of a parameter: all but keys and values that a lower tensor rank has too.
+  // The pieces of a parameter that this rank counts and saves: all but keys and values that a lower tensor rank has
+  // too.
   std::vector<Piece> own_pieces(const ShardedParameter& parameter) const;
   FlatRange own_range(const ShardedParameter& parameter, std::int64_t begin, std::int64_t end) const;
   // Calls visit(bucket) for the blocks of `stage` (none: of every stage of this rank).

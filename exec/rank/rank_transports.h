@@ -26,7 +26,7 @@ class RankTransports {
   // Runs the transfer or collective `task` of `graph`, a step program of the run, on this rank's `message`. Returns
   // when it is done, on a device when it is started. Throws std::runtime_error for an unknown collective.
   void move(const TaskGraph& graph, TaskId task, Message& message);
-  // Whether the messages of `task` occupy the device until other processes send or receive.
+  // True if the messages of `task` occupy the device until other processes send or receive.
   bool leaves_process(const TaskGraph& graph, TaskId task) const;
   // Between these two, lanes may meet. Called where no lane is at work.
   void begin_meetings();

@@ -229,8 +229,8 @@ void BundleRun::agree_on_origin() {
   losses_.begin(origin_);
 }
 
-// How many steps of a program may load kernels or allocate memory: where it does something for the first time, and where
-// it records CUDA graphs. 0 where no message on a device waits for another process.
+// The number of first steps of a program that may load kernels or allocate memory: those that do something for the
+// first time, and those that record CUDA graphs. 0 where no message on a device waits for another process.
 int BundleRun::first_steps() const {
   if (!queue_ || seat_.environment().processes() == 1) return 0;
   return SegmentReplay::eager_steps + (capture_ ? 1 : 0);

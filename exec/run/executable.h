@@ -16,7 +16,7 @@ namespace slipway::exec {
 std::vector<Refusal> not_executable(const Step& step, const Run& run, bool batch_grows);
 std::vector<Refusal> not_executable(const Bundle& bundle);
 
-// Why no segment of the graph may be recorded as a CUDA graph; nothing: segments may.
+// The reason why no segment of the graph may be recorded as a CUDA graph; empty: segments may.
 std::optional<Refusal> not_recordable(const TaskGraph& graph);
 
 }  // namespace slipway::exec

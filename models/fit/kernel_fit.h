@@ -43,7 +43,8 @@ struct KernelFit {
 };
 
 double seconds_of(const KernelTable& table, const KernelValues& values, const MeasuredKernel& row);
-// How far these constants, fitted to other measurements or to none, are off. The table has a row.
+// The error of these constants on the table, which has at least one row. They may be fitted to other measurements or to
+// none.
 KernelError error_of(const KernelTable& table, const KernelValues& values);
 
 // Fewer shapes cannot determine the constants of an unknown kernel. They move those of a known kernel (`around`) as far

@@ -20,7 +20,7 @@ inline constexpr std::array generation_names{
     Named{Generation::blackwell, "blackwell"}};
 constexpr const char* name_of(Generation generation) { return name_in(generation_names, generation); }
 
-// Whether FP8 matrices with a scale per tensor multiply without being transposed first (Transformer Engine,
+// True if FP8 matrices with a scale per tensor multiply without being transposed first (Transformer Engine,
 // nvte_is_non_tn_fp8_gemm_supported): on Hopper and before a copy by columns is needed for the backward pass.
 constexpr bool multiplies_in_any_order(Generation generation) { return generation == Generation::blackwell; }
 
@@ -30,7 +30,7 @@ enum class FlashKernel : std::uint8_t { flash1, triton, flash2, best };
 inline constexpr std::array flash_names{Named{FlashKernel::flash1, "flash1"}, Named{FlashKernel::triton, "triton"},
                                         Named{FlashKernel::flash2, "flash2"}, Named{FlashKernel::best, "best"}};
 
-// What gradients are reduced in: run.dtype (training), or run.gradient_dtype.
+// The dtype in which gradients are reduced: float32, run.dtype (training) or run.gradient_dtype (run).
 enum class ReductionDtype : std::uint8_t { float32, training, run };
 inline constexpr std::array reduction_dtype_names{Named{ReductionDtype::float32, "float32"},
                                                   Named{ReductionDtype::training, "training"},

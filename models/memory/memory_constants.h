@@ -22,7 +22,7 @@
 
 namespace slipway::models {
 
-// How a trainer makes the loss, which decides what it keeps of each logit.
+// The way in which a trainer computes the loss. It decides the bytes that are kept per logit.
 enum class LossMemory : std::uint8_t {
   vocabulary_parallel,  // fp32 logits of the rank's vocabulary shard, and their gradient
   plain,                // PyTorch's cross entropy; on logits gathered over the tensor group

@@ -37,7 +37,7 @@ double share_gathered(const StageTerms& terms, GatheredInputs habit) {
   return terms.pipeline == 1 ? 1 : terms.pipeline > 2 ? 0.5 : 0;
 }
 
-// What is there beside the shard that the count has.
+// Bytes beside the shard that is counted.
 double gathered_bytes(const StageTerms& terms, const MemoryConstants& c) {
   if (terms.tensor == 1 || !terms.sequence_parallel) return 0;
   return c.gathered_bytes * share_gathered(terms, c.facts.gathered) * (1 - 1.0 / terms.tensor) * terms.hidden *

@@ -51,8 +51,8 @@ double input_bytes(Format format);
 // The format whose peak a product reaches: that of its wider operand.
 Format computes_as(Format format);
 
-// What the products of layers are computed in: the recipes of Transformer Engine and of Megatron-LM (--fp8-recipe,
-// --fp4-recipe). Embedding, head, router and attention stay in the dtype.
+// Formats of the products of layers: the recipes of Transformer Engine and of Megatron-LM (--fp8-recipe, --fp4-recipe).
+// Embedding, head, router and attention stay in the dtype.
 enum class NarrowRecipe : std::uint8_t {
   none,
   delayed,     // FP8, a scale per tensor from steps before
@@ -75,7 +75,7 @@ std::optional<Format> format_of(NarrowRecipe recipe);
 // second scale for the whole tensor (NVIDIA 2025, Pretraining LLMs with NVFP4, section 4).
 int reads_of_cast(NarrowRecipe recipe);
 
-// What a trainer does with narrow formats beside its products.
+// The use of narrow formats by a trainer beside its products.
 struct NarrowHabits {
   // An operand by rows and by columns is one tensor: of a scale per tensor, on GPUs whose products read either way
   // (Transformer Engine's guide, performance considerations: from Blackwell on; before, the other is its transpose).

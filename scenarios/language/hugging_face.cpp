@@ -324,8 +324,8 @@ class ConfigReader {
   double fraction_ = 1;
 };
 
-// What is in blocks that are not modelled, by a field that only they have. Said before the model_type is looked up, as
-// the reason is more use than an unknown name.
+// Contents of blocks that are not modelled, by a field that only they have. They are reported before the model_type is
+// looked up, because the reason is more useful than an unknown name.
 const std::pair<std::string_view, std::string_view> unknown_blocks[] = {
     {"hybrid_override_pattern", "layers of state spaces (Mamba) beside attention"},
     {"ssm_state_size", "layers of state spaces (Mamba)"},

@@ -43,7 +43,8 @@ constexpr double unbounded = 1e300, largest_int64 = 9223372036854774784.0;
 class Settings;
 struct Scenario;
 
-// How a key's value gets into the field of a Scenario (or a Machine) that holds it, and out again as YAML (binding.h).
+// Access to the field of a Scenario (or a Machine) that holds a key's value: set from a value, and written as YAML
+// (binding.h).
 template <class Target>
 struct BindingTo {
   void (*read)(const Settings& settings, std::string_view path, Target& target) = nullptr;
@@ -82,7 +83,7 @@ std::span<const Key> machine_keys();      // models/machine/profiles/*.yaml and 
 std::span<const Key> library_keys();      // models/model/library/*.yaml
 std::span<const Key> block_table_keys();  // cluster.block_times
 
-// Whether a text is a path rather than the name of something built in: "./h100.yaml", "config.json".
+// True if a text is a path and not the name of a built-in item: "./h100.yaml", "config.json".
 bool looks_like_path(std::string_view text);
 
 // The table's key for a concrete path ("cluster.groups.0.nodes"); nullptr when there is none.

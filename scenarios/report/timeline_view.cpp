@@ -268,7 +268,7 @@ class Builder {
            });
   }
 
-  // What equal rows share, as the key of a look-up.
+  // A hash that equal rows share.
   std::size_t hash_of(const RankView& row) const {
     std::size_t hash = row.lanes.size();
     const auto mix = [&](std::size_t value) { hash = (hash ^ value) * 1099511628211U; };  // FNV's prime

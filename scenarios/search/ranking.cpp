@@ -90,8 +90,8 @@ Ranking::Ranking(const Scenario& scenario, const SearchOptions& options, StepEst
         price(static_cast<std::size_t>(job), limit, result);
       }) {}
 
-// What another machine found holds where it is what would be found here: simulated and replayed, or too large, or slower
-// than the limit.
+// A result of another machine is used where this one would compute the same: a layout that was simulated and replayed,
+// is too large, or is slower than the limit.
 void Ranking::price(std::size_t candidate, double limit, std::byte* result) const {
   constexpr double apart = 1 + 1e-6;  // as simulated_step keeps off the limit
   if (options_.known != nullptr) {

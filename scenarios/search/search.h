@@ -84,7 +84,7 @@ bool fits(const PricedLayout& row, double memory_share);
 // Faster, or as fast with less memory.
 bool is_better(const PricedLayout& a, const PricedLayout& b);
 
-// How far a search is. `left`: layouts at most, of those whose bound leaves them a chance so far.
+// The progress of a search. `left`: at most so many layouts remain, by the bounds so far.
 struct SearchProgress {
   double share = 0;  // of the whole
   const char* doing = "simulating";
@@ -92,7 +92,7 @@ struct SearchProgress {
 };
 
 constexpr std::size_t values_of_layout = 12;
-// What was found about candidates, which are numbered in the order of the space: values of a worker's message
+// The results of candidates, which are numbered in the order of the space: values of a worker's message
 // (scenarios/search/ranking.cpp).
 using KnownPrices = std::map<std::size_t, std::vector<double>>;
 

@@ -173,7 +173,7 @@ void megatron_head_width(Reading& reading) {
 
 namespace {
 
-// Which layers have experts: all, every n-th, or a list in Python. `width`: of the MLP in the others.
+// The layers with experts: all, every n-th, or a list in Python. `width`: that of the MLP in the others.
 void compose_dense_layers(Reading& reading, const std::string& width) {
   const std::int64_t layers = reading.count("model.layers", 0);
   const std::string text = reading.text("moe-layer-freq", "1");
@@ -221,7 +221,7 @@ void megatron_mlp(Reading& reading) {
   compose_dense_layers(reading, width);
 }
 
-// What keeps the loads of experts even. Megatron-LM's loss is Slipway's (switch_load_balancing_loss_func of the same
+// The balancing of the experts' loads. Megatron-LM's loss is Slipway's (switch_load_balancing_loss_func of the same
 // file), of one sequence, a micro-batch, or all of a step.
 void megatron_balance(Reading& reading) {
   constexpr const char *kind = "moe-router-load-balancing-type", *weight = "moe-aux-loss-coeff";

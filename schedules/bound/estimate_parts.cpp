@@ -215,7 +215,7 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
           seconds_over(wires.expert[q], of.out) + seconds_over(wires.expert[q], of.back),
           seconds_over(wires.expert_tensor[q], of.out_cut) + seconds_over(wires.expert_tensor[q], of.back_cut)};
     };
-    // What is left of the tokens' messages behind the shared experts.
+    // The part of the tokens' messages that the shared experts do not hide.
     const auto tokens_seconds = [&](const TokenMessages& of, const StageCosts::Lanes& lanes) {
       const double messages = lanes.expert + lanes.expert_tensor;
       if (of.shared_s <= 0 && of.gather.list.empty()) return messages;

@@ -61,7 +61,7 @@ constexpr std::int32_t none = -1;
 // bubble_work: on a rank's compute lane, which no schedule contains (schedules/fill/fill.h).
 enum class TaskKind : std::uint8_t { compute, transfer, collective, optimizer, bubble_work };
 
-// What a task does with its inputs.
+// The kind of work of a task.
 enum class WorkKind : std::uint8_t {
   segment,           // operators [first_op, last_op) of `stage` in `pass`
   transfer,          // a wire (or its gradient) to the next stage's rank

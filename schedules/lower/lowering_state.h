@@ -21,7 +21,7 @@ constexpr BufferId no_buffer = std::numeric_limits<BufferId>::max();
 // The buffer that holds each wire (by bit number) for each member k.
 using WireBuffers = std::array<std::vector<BufferId>, wire_kinds>;
 
-// What the forward of one (stage, micro-batch, slice) leaves for its backward.
+// The buffers that the forward of one (stage, micro-batch, slice) leaves for its backward.
 struct Passage {
   std::vector<BufferId> entry;           // [k] residual that arrives from the stage before
   std::vector<BufferId> exit_gradient;   // [k] residual gradient that arrives from the stage after

@@ -16,7 +16,7 @@
 
 namespace slipway::schedules {
 
-// What one micro-batch keeps on a stage, in any unit.
+// The amount that one micro-batch keeps on a stage, in any unit.
 struct HeldBytes {
   double activations = 0;
   double for_weights = 0;  // between input and weight gradients

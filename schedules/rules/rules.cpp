@@ -82,7 +82,7 @@ void degree_divides(Findings& found, const char* key, std::int64_t degree, const
   });
 }
 
-// What the layout may be, whatever the model.
+// Rules of the layout for any model.
 
 void sequence_parallelism_needs_a_tensor_group(const Step& step, Findings& found) {
   if (!step.layout.sequence_parallel || step.layout.tensor > 1) return;

@@ -48,7 +48,7 @@ struct ScheduleShape {
   int stages() const { return pipeline * chunks * copies; }
 };
 
-// Why a schedule cannot run a shape, and what to change.
+// The reason why a schedule cannot run a shape, and the remedy.
 struct ShapeRefusal {
   std::string problem, remedy;
 };

@@ -56,7 +56,8 @@ std::string type_text(const Key& key) {
   return text;
 }
 
-// What a topology declares: `list topologies` has it, and a new topology must not change the reference.
+// True for a key that a topology declares. `list topologies` prints it, and a new topology must not change the
+// reference.
 bool is_of_a_topology(const Key& key) {
   constexpr std::string_view section = "cluster.fabrics.*.topology.";
   return key.path.starts_with(section) && leaf_of(key.path) != "kind";

@@ -67,7 +67,7 @@ std::string why_bubble(const PreparedStep& prepared) {
                      counted(micro_batches_of(prepared), "micro-batch"));
 }
 
-// What is slow, and why.
+// The main reason for the step's time.
 std::string reason_of(const PreparedStep& prepared, const Prediction& prediction, const TimelineView& view) {
   constexpr double little = 0.05;
   const StepMetrics& step = prediction.step;

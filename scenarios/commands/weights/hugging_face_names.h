@@ -25,7 +25,7 @@ struct NamedRows {
 // parameter.
 std::vector<NamedRows> hugging_face_tensors(const Parameter& parameter);
 
-// Why the model cannot be a checkpoint of transformers' llama, qwen2 or qwen3; empty: it can.
+// The reason why the model cannot be a checkpoint of transformers' llama, qwen2 or qwen3; empty: it can.
 std::string not_in_hugging_face(const Model& model);
 
 }  // namespace slipway::scenarios

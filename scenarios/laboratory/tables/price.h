@@ -32,8 +32,8 @@ double peak_flops_of(const PublishedRow& row);
 
 RowPrice price(const PublishedRow& row);
 
-// What its stages keep, its GPU, and what was measured of it. Throws std::invalid_argument with the reason why there is
-// none.
+// The bytes that its stages keep, its GPU, and its measured memory. Throws std::invalid_argument with the reason why
+// there is none.
 MemoryRun memory_run_of(const PublishedRow& row);
 
 }  // namespace slipway::scenarios

@@ -49,7 +49,7 @@ constexpr const char* name_of(Exclusion rule) { return name_in(exclusion_names, 
 
 struct PublishedRow {
   int line = 0;  // in the file that was read
-  // What was run.
+  // The run.
   std::string text;                          // the scenario as the table has it
   std::string model;                         // the name of a model that it gives by shapes; empty: its own
   std::shared_ptr<const Scenario> scenario;  // null: `unpriceable` says why

@@ -43,7 +43,7 @@ using Column = std::vector<double>;
 
 using TableKey = std::pair<std::string, std::string>;  // trainer, machine
 
-// What is known without a trainer, and what it says of that trainer's runs.
+// Constants fitted without a trainer, and their predictions of that trainer's runs.
 struct WithoutPapers {
   std::map<std::string, PooledConstants> known;  // none where there is no other trainer
   Column seconds, widths;                        // of the intervals, of the logarithm

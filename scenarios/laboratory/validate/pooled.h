@@ -52,7 +52,7 @@ struct PooledRun {
          high_s = 0;
 };
 
-// What a constant contributes: the error of all tables when it has no effect and nothing is fitted again.
+// The contribution of a constant: the error of all tables when it has no effect and nothing is fitted again.
 struct PooledEffect {
   // The results of one table.
   struct Table {

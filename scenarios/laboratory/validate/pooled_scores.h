@@ -38,7 +38,8 @@ double covered_of_all_runs(const std::vector<PooledScore>& scores, const std::ve
 // n runs of different layouts, several times over, from a fixed seed. None where no other run of the table would be left.
 std::vector<std::vector<std::size_t>> draws_of(const PooledRuns& runs, const std::vector<std::size_t>& table,
                                                std::size_t n);
-// How the table's other runs are predicted after n, the mean over draws. `known`: fitted without the table.
+// The score of the table's other runs after n of its runs were added, the mean over draws. `known`: fitted without the
+// table.
 PooledScore after_runs_of_own(const PooledRuns& runs, const std::vector<std::size_t>& table,
                               const PooledConstants& known, std::size_t n);
 

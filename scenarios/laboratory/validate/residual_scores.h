@@ -31,7 +31,7 @@ struct LeftOutBothWays {
 // replay (PooledRuns::replay). Part −1 is in every fit. `each` is called after each part, last one too.
 LeftOutBothWays left_out(PooledRuns& runs, const std::vector<int>& parts, const PooledConstants& fitted,
                          const std::function<void()>& each);
-// How many parts there are.
+// The number of parts.
 int count_of(const std::vector<int>& parts);
 
 }  // namespace slipway::scenarios
