@@ -47,8 +47,8 @@ class Region {
   WireTensors backward(const WireTensors& out_gradients);
 
   WeightGradientQueue weight_gradients;
-  // Rounds of a ring, which have a backward of their own (exec/rank/rank_ring.cpp): queries, keys and values of the
-  // first round; output and log-sum-exp of the last.
+  // Rounds of a ring, which have a separate backward (exec/rank/rank_ring.cpp): queries, keys and values of the first
+  // round; output and log-sum-exp of the last.
   std::vector<at::Tensor> kept;
 
  private:

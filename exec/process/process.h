@@ -24,7 +24,7 @@ std::string to_text(const ProcessIdentity&);
 ProcessIdentity process_from_text(const std::string& text);  // throws std::runtime_error
 
 bool same_clock(const ProcessIdentity& a, const ProcessIdentity& b);
-// False for containers of one machine, which have names and networks of their own.
+// False for containers of one machine with separate names and networks.
 bool same_host(const ProcessIdentity& a, const ProcessIdentity& b);
 // True if `a` can see `b` in its /proc.
 bool visible(const ProcessIdentity& a, const ProcessIdentity& b);

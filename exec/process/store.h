@@ -60,7 +60,7 @@ class StoreHost {
 
   std::unique_ptr<Store> connect() const;
   int port() const;
-  // For process groups, which keep a connection of their own under `prefix`.
+  // For process groups, which keep a separate connection under `prefix`.
   std::shared_ptr<c10d::Store> raw(const std::string& prefix) const;
 
  private:

@@ -30,7 +30,7 @@ std::unique_ptr<Transport> RankTransports::connected(const Group& group) {
   return connect_transport(seat_.host(), group, rank_, at.store_host, device_);
 }
 
-// Members on other hosts would wait for this one at an address of their own.
+// Members on other hosts would wait for this one at another address.
 void RankTransports::refuse_loopback_between_hosts(const Group& group) const {
   const std::vector<ProcessIdentity>& processes = seat_.processes();
   const auto is_elsewhere = [&](int other) {

@@ -51,7 +51,7 @@ class RankTransports {
   DeviceQueue* queue_;
   std::vector<std::unique_ptr<Transport>> transports_;
   struct Meetings {
-    std::unique_ptr<Store> store;  // of its own, because lanes wait side by side; null: none may be held
+    std::unique_ptr<Store> store;  // separate, because lanes wait side by side; null: none may be held
     std::int64_t held = 0;
   };
   std::vector<Meetings> meetings_;  // by communicator

@@ -8,8 +8,8 @@
 // A run is sound, with tails that pull linearly, or broken with probability ε: then its time is anywhere within e² of
 // the predicted one, and it moves nothing.
 // The prior has mean m and precision P. At first these are 0 and 1 / spread²; a user's runs are added to what was
-// fitted before (PooledOptions::prior). Every part has a prior of its own width (models/machine/step_constants.h), so a
-// trainer with few rows stays near what the others share (partial pooling), and a trainer without rows has the shared
+// fitted before (PooledOptions::prior). Every part has a prior with its own width (models/machine/step_constants.h), so
+// a trainer with few rows stays near what the others share (partial pooling), and a trainer without rows has the shared
 // constants with a wider interval. Gauss-Newton with damping; the slopes come from the critical path of each step
 // (schedules/time/critical_path.h).
 // Guarded by tests/models/pooled_fit_test.cpp: known constants are recovered, and intervals hold them.

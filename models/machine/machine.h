@@ -70,7 +70,7 @@ struct Machine {
   Link host_to_device, device_to_host;      // of a GPU, from and to pinned memory, while all GPUs of a node copy
   double reduce_bandwidth = 0;              // bytes/s at which a rank adds incoming data (0: free)
   Generation generation = Generation::other;
-  MachineKernels kernels;   // empty: CPU ranks, and machines of one's own
+  MachineKernels kernels;   // empty: CPU ranks, and a user's machines
   bool trained = false;     // priced by kernels, constants and trainer (priced_cluster.h); else by the shares above
   StepConstants constants;  // of this machine and the scenario's trainer
   TrainerFacts trainer;

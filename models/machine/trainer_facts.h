@@ -41,7 +41,7 @@ struct TrainerFacts {
   // Kernels.
   FlashKernel ampere = FlashKernel::flash2, hopper = FlashKernel::best;  // until Ampere, from Hopper on
   bool eager = false;           // element-wise kernels one by one, fused by no compiler and no hand
-  bool dropout = false;         // on hidden states and attention: masks, and a kernel of its own on scores
+  bool dropout = false;         // on hidden states and attention: masks, and a separate kernel on scores
   double accumulate_bytes = 8;  // per parameter and micro-batch, beside the weight gradient's own result
   bool cuda_graphs = false;     // the host launches nothing one by one
   // Messages.

@@ -77,7 +77,7 @@ struct MemoryConstants {
   MemoryFacts facts;
   // Kept for the backward pass.
   double layer_factor = 1;          // norm and projection inputs, attention, mlp: times the count
-  double norm_copy_bytes = 8;       // per token and h of a layer; norms without a kernel of their own
+  double norm_copy_bytes = 8;       // per token and h of a layer; norms without a fused kernel
   double score_bytes = 5;           // per score, softmax in single kernels (kernels: torch)
   double fused_score_bytes = 5;     // per score, fused softmax
   double gathered_bytes = 4;        // per token and h of a layer: inputs that stay gathered

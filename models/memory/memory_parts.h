@@ -22,7 +22,7 @@ enum class MemoryPart : std::uint8_t {
   gradients,
   optimizer,
   norms,              // inputs of a layer's norms, of those of heads too
-  norm_copies,        // what norms without a kernel of their own keep besides, in fp32
+  norm_copies,        // further fp32 copies of norms without a fused kernel
   projection_inputs,  // inputs of qkv and of the MLP's first projection, as sequence parallelism cuts them
   attention,          // q, k, v and attention's output
   scores,             // s × s, of attention kernels that write them to memory

@@ -71,7 +71,7 @@ constexpr const char* name_of(NarrowRecipe recipe) { return name_in(narrow_recip
 
 // The format of its products; none without narrow products.
 std::optional<Format> format_of(NarrowRecipe recipe);
-// Times that a cast reads its input: the scale of a tensor's present maximum needs a pass of its own, and NVFP4 has a
+// Times that a cast reads its input: the scale of a tensor's present maximum needs a separate pass, and NVFP4 has a
 // second scale for the whole tensor (NVIDIA 2025, Pretraining LLMs with NVFP4, section 4).
 int reads_of_cast(NarrowRecipe recipe);
 

@@ -213,7 +213,7 @@ class ConfigReader {
     fields_.only_predicted.push_back(entry.key);
   }
 
-  // Newer configs keep the base of the rotary angles in a map of its own, or in one for each kind of layer.
+  // Newer configs keep the base of the rotary angles in a separate map, or in one map for each kind of layer.
   void read_rope() {
     for (const char* field : {"partial_rotary_factor", "rotary_pct"})
       if (const Value* share = config_.find(field); !is_missing(share)) read_fraction(*share);

@@ -37,7 +37,7 @@ enum class KeyType : std::uint8_t {
   words,     // a list of `choices`
 };
 
-// Maxima of numbers and integers that have none of their own; the second is the largest double below 2^63.
+// Default maxima of numbers and integers; the second is the largest double below 2^63.
 constexpr double unbounded = 1e300, largest_int64 = 9223372036854774784.0;
 
 class Settings;
@@ -66,11 +66,11 @@ struct Key {
   std::vector<std::string_view> (*choices)() = nullptr;
   // choice: the probable meaning of a word that is neither a choice nor spelled like one; empty: unknown.
   std::string (*hint)(std::string_view word) = nullptr;
-  std::string_view shorthand = "";  // section: the key that a bare word stands for
-  bool writes_derived = false;      // bound: the resolved text has the value also where the scenario did not give it
-  bool names_file = false;          // text: names a file
-  bool built_in = false;            // besides: a bare word names something built in
-  Binding bound = {};               // scalar keys of a scenario; models, clusters and files have loaders of their own
+  std::string_view shorthand = "";     // section: the key that a bare word stands for
+  bool writes_derived = false;         // bound: the resolved text has the value also where the scenario did not give it
+  bool names_file = false;             // text: names a file
+  bool built_in = false;               // besides: a bare word names something built in
+  Binding bound = {};                  // scalar keys of a scenario; models, clusters and files have separate loaders
   BindingTo<Machine> of_machine = {};  // keys of a machine profile
 };
 

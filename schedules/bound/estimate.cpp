@@ -58,7 +58,7 @@ int messages_of(const Operator& op, bool again) {
 
 namespace {
 
-// The products of the experts that every token goes through, where others are on ranks of their own.
+// The products of the experts that every token goes through, where others are on separate ranks.
 bool is_shared_experts(const Operator& op) {
   return op.kind != OpKind::share && op.kind != OpKind::combine && op.kind != OpKind::communicate &&
          (op.reads & wire_shared) != 0;

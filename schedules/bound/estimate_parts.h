@@ -147,7 +147,7 @@ StepEndSeconds step_end(StepEstimator::Parts& parts, const Step& step, const Sta
 // with the weight gradient of stage 0.
 StepEndSeconds split_end(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, const ScheduleUse& use,
                          int q, bool reduces);
-// True where a stage costs the same on every rank, so that schedules which are not plain have bounds of their own, with
+// True where a stage costs the same on every rank, so that schedules which are not plain have separate bounds, with
 // collectives.
 bool is_uniform(StepEstimator::Parts& parts, const Step& step);
 // Then: seconds per pipeline rank in which its lane runs the actions of a step, or waits for their collectives.

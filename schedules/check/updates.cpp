@@ -293,7 +293,7 @@ class UpdateCheck {
   std::optional<OwnPredecessors> own_;  // of step_end()
   std::vector<Block> blocks_;
   bool shares_table_;                         // the embedding's gradient is the head's too
-  bool experts_apart_;                        // experts have gradients of their own (dispatches_tokens)
+  bool experts_apart_;                        // experts have separate gradients (dispatches_tokens)
   std::size_t lowered_;                       // rows of ranks
   std::vector<BlockState> states_;            // [rank × block], [rank × block and its experts]
   std::vector<std::vector<TaskId>> updates_;  // [rank × stage]

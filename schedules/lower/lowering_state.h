@@ -52,7 +52,7 @@ struct LoweringState {
   // (index of the action, task) of each rank's compute tasks, sorted into compute_order later.
   std::vector<std::vector<std::pair<std::uint32_t, TaskId>>> placed;
   std::vector<std::uint32_t> action_index;
-  bool experts_apart = false;  // experts have buckets of their own, which other ranks share
+  bool experts_apart = false;  // experts have separate buckets, which other ranks share
   // Complete gradient buckets per (rank that has tasks, bucket); the optimizer waits for them.
   std::vector<std::vector<BufferId>> buckets;
   // ZeRO 3: gathers whose first use follows the previous step's optimizer, per (rank).

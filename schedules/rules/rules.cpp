@@ -383,7 +383,7 @@ void tensor_shards_the_model(const Step& step, Findings& found) {
   degree_divides(found, "layout.tensor", tensor, "model.vocab", head->vocab);
 }
 
-// Experts on ranks of their own. Each rule speaks only where the one before it holds.
+// Experts on separate ranks. Each rule applies only where the one before it holds.
 
 constexpr const char* expert_key = "layout.expert";
 constexpr const char* expert_tensor_key = "layout.expert_tensor";
@@ -804,7 +804,7 @@ void narrow_tokens_are_those_of_narrow_products(const Step& step, Findings& foun
   });
 }
 
-// Profiles of one's own may state peaks of the dtype alone.
+// A user's profile may state peaks of the dtype only.
 void machines_compute_in_the_narrow_format(const Step& step, const Cluster& cluster, Findings& found) {
   const auto narrow = format_of(step.narrow);
   if (!narrow) return;

@@ -83,7 +83,7 @@ struct Schedule {
   ActionLists (*actions)(const ScheduleShape&) = nullptr;
 };
 
-// True if any weight gradient is a pass of its own.
+// True if any weight gradient is a separate pass.
 bool splits_backward(const ActionLists& actions);
 // True if any forward and backward are a pair.
 bool has_pairs(const ActionLists& actions);

@@ -47,7 +47,7 @@ class NcclTransport : public Transport {
       backend_ =
           c10::make_intrusive<c10d::ProcessGroupNCCL>(shared, member_, static_cast<int>(group_.ranks.size()), options);
       backend_->setBoundDeviceId(device_);
-      // All members connect now. Otherwise sends and receives make a connection of their own in the first step, while
+      // All members connect now. Otherwise sends and receives make a separate connection in the first step, while
       // kernels of other communicators wait on the device.
       backend_->eagerConnectSingleDevice(device_);
     });

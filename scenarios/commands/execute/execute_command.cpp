@@ -107,7 +107,7 @@ std::optional<int> goes_on_from(const ExecuteRequest& request) {
 // For a complete training without a trace.
 int merge_only(const ExecuteRequest& request) {
   const FolderLock lock(request.folder);
-  std::string of_run = bundle_path(request.folder);  // ranks that joined a run have bundles of their own
+  std::string of_run = bundle_path(request.folder);  // ranks that joined a run have separate bundles
   if (!std::filesystem::exists(of_run)) of_run = bundle_path(request.folder, 0);
   if (!std::filesystem::exists(of_run))
     throw UsageError("the run in " + request.folder +

@@ -73,7 +73,7 @@ int free_port();
 //                          └── survivors may end by themselves ── SIGTERM ──── SIGKILL ──► name the first
 //
 // The survivors first get time for their own message: they watch each other's heartbeat and report who failed and why.
-// Every rank is a process group of its own, so Ctrl-C reaches it through the launcher. It dies with the launcher,
+// Every rank is a separate process group, so Ctrl-C reaches it through the launcher. It dies with the launcher,
 // whatever kills that.
 // Guarded by tests/scenarios/launch_test.cpp with a shell script as the rank program.
 

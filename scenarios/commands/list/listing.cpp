@@ -63,7 +63,7 @@ bool is_of_a_topology(const Key& key) {
   return key.path.starts_with(section) && leaf_of(key.path) != "kind";
 }
 
-// Left out are names with a list command of their own; otherwise every new name would change the table.
+// Names that another list command prints are left out; otherwise every new name would change the table.
 std::string allowed_text(const Key& key) {
   if (key.path == "model.name") return "slipway list models";
   if (key.path == "schedule.name") return "slipway list schedules";

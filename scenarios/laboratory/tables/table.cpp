@@ -203,7 +203,7 @@ void load(PublishedRow& row, const Value& document) {
   row.scenario = std::make_shared<const Scenario>(std::move(scenario));
 }
 
-// Checks that need scenario and results together.
+// Derives and checks values that need scenario and results together.
 void check_results(PublishedRow& row) {
   if (row.status != RowStatus::ok) return;
   if (row.scenario && row.step_s == 0 && row.tflops_per_gpu > 0) {
