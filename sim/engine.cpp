@@ -195,7 +195,7 @@ class Loop {
   // Index of a task's dates.
   std::size_t place_of(Instance instance, TaskId id) const { return step_of(instance) * graph_.tasks.size() + id; }
 
-  // When something that is known now happens next.
+  // The date of the next event that is known now.
   double next_date() const {
     constexpr double never = std::numeric_limits<double>::infinity();
     return std::min(calendar_.empty() ? never : calendar_.next_date(), issues_.empty() ? never : issues_.next_date());

@@ -15,7 +15,7 @@
 
 namespace slipway::sim {
 
-// Where results go: times per task instance (step * tasks + id), and the counters of a Simulation.
+// The results: times per task instance (step * tasks + id), and the counters of a Simulation.
 struct SimulationOutput {
   std::span<double> start, end;
   // Progress so far, read by another process: task instances that are done, and the simulated clock.

@@ -30,7 +30,7 @@ struct Stamp {
   std::int64_t start_ns = 0, end_ns = 0;
 };
 
-// When a task of one step starts and ends on the device.
+// Marks of a task's start and end on the device, in one step.
 struct TaskMarks {
   int step = none;
   DeviceQueue::Mark start, end;

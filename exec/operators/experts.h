@@ -34,8 +34,8 @@ struct ExpertRows {
   at::Tensor scores;         // [tokens, E], summing to 1 for each token, where a loss balances them; has a gradient
   at::Tensor weights;        // [tokens, k], of the rows' dtype; has a gradient; undefined once the wire has them
   std::int64_t samples = 1;  // of the tokens, which come as [s', samples, h]
-  // Where rows travel (exec/rank/rank_rows.cpp): numbers of rows that go to and come from each rank of the expert group,
-  // and that each rank has brought that cuts the same experts.
+  // Set where rows travel (exec/rank/rank_rows.cpp): numbers of rows to and from each rank of the expert group, and of
+  // rows from each rank that cuts the same experts.
   ArrivedRows arrived;
   std::vector<std::int64_t> sent, received, of_cut;
 };

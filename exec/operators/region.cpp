@@ -14,7 +14,7 @@ using torch::autograd::impl::gradient_edge;
 
 namespace {
 
-// Where a wire enters: the gradient is taken here and goes no further. Unlike the accumulator of a leaf it does not
+// The entrance of a wire: the gradient is taken here and goes no further. Unlike the accumulator of a leaf it does not
 // hold the value, which lives only as long as an operator needs it.
 struct Entrance : torch::autograd::Node {
   torch::autograd::variable_list apply(torch::autograd::variable_list&&) override { return {}; }

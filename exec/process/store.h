@@ -70,7 +70,7 @@ class StoreHost {
 
 // Every rank adds one to `name` and waits for all. Throws with the missing number when the time is over.
 void store_barrier(Store& store, const std::string& name, int world, double seconds);
-// Where every rank has left that barrier: the store keeps nothing of it.
+// Removes a barrier that every rank has left from the store.
 void forget_barrier(Store& store, const std::string& name);
 
 // A time limit for calls that have none: c10d's store waits for ever for the answer of a stopped process.

@@ -66,7 +66,8 @@ class Kfac {
   // Both must outlive this. The graph's optimizer is kfac.
   Kfac(const Bundle& bundle, int rank, const Buckets& buckets);
 
-  // Where the Linears of a segment leave inputs and output gradients for factors; null where no factor needs them.
+  // The place where the Linears of a segment leave inputs and output gradients for factors; null where no factor needs
+  // them.
   LinearCapture* capture_of(const Task& segment);
 
   // `step`: of the graph, which is a window.

@@ -28,7 +28,8 @@ class Transport;
 // receiver. all_reduce: output starts as a copy of (or aliases) input and is reduced in place.
 struct Message {
   at::Tensor input, output;
-  // Where one call does not do: makes `output` of `input`. Rows for experts, whose number must be known first.
+  // Used where one call is not enough: makes `output` of `input`. It sends rows for experts, whose number must be known
+  // first.
   std::function<void(Transport&, Message&)> exchange = nullptr;
 };
 

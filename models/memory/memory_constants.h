@@ -31,8 +31,8 @@ enum class LossMemory : std::uint8_t {
 inline constexpr std::array loss_memory_names{Named{LossMemory::vocabulary_parallel, "vocabulary-parallel"},
                                               Named{LossMemory::plain, "plain"}, Named{LossMemory::fused, "fused"}};
 
-// When inputs of a layer's column-parallel projections stay gathered over the tensor group until the backward pass,
-// although sequence parallelism could keep a shard of them.
+// The cases in which inputs of a layer's column-parallel projections stay gathered over the tensor group until the
+// backward pass, although sequence parallelism could keep a shard of them.
 enum class GatheredInputs : std::uint8_t {
   never,
   with_context,  // with context parallelism

@@ -5,7 +5,7 @@
 namespace slipway::models {
 namespace {
 
-// Where the deviation is in the covariance; -1: nowhere.
+// The index of the deviation in the covariance; -1: it is not there.
 int index_of(const std::vector<MemoryDeviation>& deviations, std::string_view trainer, std::string_view machine) {
   const auto found = std::ranges::find_if(deviations, [&](const MemoryDeviation& each) {
     return each.trainer == trainer && (each.machine.empty() || each.machine == machine);

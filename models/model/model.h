@@ -31,7 +31,7 @@ constexpr bool is_gated(Mlp mlp) { return mlp == Mlp::swiglu || mlp == Mlp::gegl
 enum class Positions : std::uint8_t { rotary, learned, alibi, none };
 inline constexpr std::array positions_names{Named{Positions::rotary, "rotary"}, Named{Positions::learned, "learned"},
                                             Named{Positions::alibi, "alibi"}, Named{Positions::none, "none"}};
-// Where the norms of a sub-layer are: of its input (GPT-2, Llama), of its result before the residual add (OLMo 2), of
+// The place of a sub-layer's norms: on its input (GPT-2, Llama), on its result before the residual add (OLMo 2), on
 // both (Gemma 2). BERT's, after the add, is `post_norm`.
 enum class NormPlace : std::uint8_t { input, result, both };
 inline constexpr std::array norm_place_names{Named{NormPlace::input, "input"}, Named{NormPlace::result, "result"},

@@ -88,7 +88,7 @@ class TreeBuilder : public YAML::EventHandler {
   bool is_at_key() const {
     return !open_.empty() && open_.back().value.kind == Value::Kind::map && !open_.back().has_key;
   }
-  // Where an empty value, or a value without lines, is said to be.
+  // The origin that an empty value, or a value without lines, gets.
   Origin parent_origin() const {
     if (open_.empty()) return {file_, 1};
     return open_.back().has_key ? open_.back().entry.origin : open_.back().value.origin;

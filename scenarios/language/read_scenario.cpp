@@ -152,7 +152,7 @@ void read_bound_keys(const Settings& settings, Scenario& scenario) {
       key.bound.read(settings, key.path, scenario);
 }
 
-// Where a relative path of this key starts (anchor_paths).
+// The folder in which a relative path of this key starts (anchor_paths).
 std::string relative_to(const Settings& settings, const std::string& key) {
   return settings.origin(key).line == 0 ? "with --set it is relative to the current folder"
                                         : "it is relative to the scenario file";

@@ -38,7 +38,7 @@ class Settings {
   // Index of the value in a choice's table entry, -1 when it has none.
   int choice(std::string_view path) const;
 
-  // Where the value, or the deepest part of its path that exists, was written.
+  // The line of the value, or of the deepest part of its path that exists.
   Origin origin(std::string_view path) const;
   // One error at that place. `message` names the problem and what is allowed.
   void refuse(std::string_view path, std::string message, std::string remedy);

@@ -28,7 +28,7 @@ class MovedStep {
   const PricedCluster& cluster() const { return prepared_.front().cluster; }
   double seconds() const { return seconds_; }
   double seconds(const Moved& moved);
-  // Where the replayed step's time goes, on its critical path and on a mean rank.
+  // Parts of the replayed step's time, on its critical path and on a mean rank.
   TimeParts path() const { return path_; }
   TimeParts ranks() const { return ranks_; }
   // The speed at which this rate alone makes the step take `target_s`. Unset where no speed from 1/100 to 100 does.

@@ -176,7 +176,7 @@ class Search {
     }
   }
 
-  // Where a message goes: its nodes, and the ports of its members.
+  // The way of a message: its nodes, and the ports of its members.
   struct Port {
     bool inside = false;
     int node = 0, gpu = -1, other = -1;  // gpu -1: all of the node; other: a pair of nodes

@@ -76,7 +76,7 @@ struct Term {
   Effect effect = Effect::none;
   std::string key;    // of the scenario; of effect part, also words
   std::string words;  // why it has no effect, how it is priced, what is not modelled
-  // Where the language has not the key, or not the value: how it is priced without. Empty: it is refused.
+  // The price of the argument where the language lacks its key or value. Empty: the argument is refused.
   std::string otherwise;
   std::vector<std::pair<std::string, std::string>> values;  // the trainer's word and the scenario's; "*": any other
   bool negated = false;                                     // a flag that is set where the key is false

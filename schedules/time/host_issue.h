@@ -29,8 +29,8 @@ double host_seconds_of_checkpoint(const Machine& machine);
 // host_seconds of any work but a segment.
 double host_seconds(WorkKind kind, int members, Axis axis, const Machine& machine);
 
-// When the hosts have issued a task's kernels: seconds from a synchronisation of a member's host, in the order of its
-// program.
+// The dates at which the hosts have issued a task's kernels: seconds from a synchronisation of a member's host, in the
+// order of its program.
 //
 //   synchronisation   0: the last one before the graph's first task, 1: that of its first step, 2: of a window's second
 //
@@ -56,7 +56,7 @@ struct HostIssue {
   }
 };
 
-// When the hosts issue the tasks of a graph that has its global order.
+// The issue of the tasks of a graph that has its global order.
 HostIssue host_issue_of(const TaskGraph& graph, const PricedCluster& cluster);
 
 // The dates that the hosts allow, in a run of the graph's steps one after the other. One for each run. Tasks may be

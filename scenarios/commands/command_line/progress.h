@@ -42,7 +42,7 @@ class ExitOnInterrupt {
   struct sigaction old_int_, old_term_;
 };
 
-// When a line is printed, and how. Tests set it, the time included.
+// The rate and form of progress lines. Tests set it, the time included.
 struct Pace {
   bool terminal = false;  // one line is rewritten in place
   int columns = 0;        // of the terminal: a longer line is cut, as it could not be rewritten; 0: no limit

@@ -65,8 +65,8 @@ struct PublishedRow {
   double allocated_bytes = 0, reserved_bytes = 0;  // after the step; peak of the allocator. 0: not measured
   double tflops_per_gpu = 0;                       // as published, by its authors' count of FLOPs; 0: not given
   double all_reduce_bytes_per_s = 0;               // measured by the run inside the node; 0: not measured
-  // Where the trainer printed the two: how it allocates. They are then bytes of tensors on the last rank, after a step and
-  // at most, and nothing of the allocator.
+  // Set where the trainer printed these two bytes: its way of allocating. They are bytes of tensors on the last rank,
+  // after a step and at most, without the allocator.
   std::optional<PrintedSettings> printed;
   std::string printed_text;
   std::set<Exclusion> excluded;  // by its table; status and all_reduce_test follow from the results

@@ -57,7 +57,7 @@ bool has_all(const std::vector<std::string>& header, const std::vector<std::stri
                              [&](std::string_view name) { return std::ranges::find(header, name) != header.end(); });
 }
 
-// Where the converter lies beside this program: above its folder in a build and in a package.
+// The path of the converter of this program: above its folder in a build and in a package.
 std::string place_of(std::string_view path) {
   std::filesystem::path folder = program_folder();
   for (int up = 0; up < 4; ++up, folder = folder.parent_path()) {

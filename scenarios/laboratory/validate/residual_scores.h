@@ -14,8 +14,8 @@
 
 namespace slipway::scenarios {
 
-// Where a run is among others of its trainer and machine. Degrees, tokens and shapes count by log2, the rest as listed
-// in the source.
+// The place of a run among others of its trainer and machine. Degrees, tokens and shapes count by log2, the rest as
+// listed in the source.
 std::vector<double> place_of(const PublishedRow& row);
 
 // Predictions by run: seconds, and half of the 90 % interval of their logarithm. NaN where nothing is predicted.
