@@ -2,6 +2,7 @@
 // copies in it. Compared with closed forms.
 #include <gmock/gmock.h>
 
+#include "models/machine/priced_cluster.h"
 #include "schedules/lower/representatives.h"
 #include "schedules/time/replay.h"
 #include "sim/simulate.h"
