@@ -55,7 +55,7 @@ class Finder {
 
  private:
   bool is_compute(TaskId id) const { return position_[id] != nobody; }
-  // The next task on the same compute lane; nobody at its end.
+  // The next task on the same compute lane; none at its end.
   TaskId next_on_lane(TaskId id) const {
     const std::size_t at = position_[id] + std::size_t{1};
     if (at == graph_.compute_order.values.size()) return nobody;

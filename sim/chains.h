@@ -19,7 +19,7 @@
 //
 // Where hosts issue the tasks, all of a chain's count from the same synchronisation.
 //
-// A unit is a chain or a task of its own. Guarded by tests/sim/chains_test.cpp.
+// A unit is a chain or a single task. Guarded by tests/sim/chains_test.cpp.
 #pragma once
 
 #include "sim/fidelity.h"
@@ -32,7 +32,7 @@ struct Chains {
   bool is_chain(std::uint32_t unit) const { return tasks[unit].size() > 1; }
 };
 
-// `speeds_vary`: durations are not constant, so every task is a unit of its own.
+// `speeds_vary`: durations are not constant, so every task is a unit.
 Chains find_chains(const TaskGraph& graph, const TaskForms& forms, bool speeds_vary);
 
 }  // namespace slipway::sim

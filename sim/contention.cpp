@@ -18,8 +18,8 @@ constexpr double rounding = 1e-9;
 // Share of a task's latency: a shorter time on links may be left out of its contention.
 constexpr double negligible = 0.01;
 
-// How fast the edges of a set would go per share of a whole one where they meet on ports only. As in their closed form,
-// all go at once and none waits.
+// The pace of the edges of a set, per share of a whole one, where they meet on ports only. As in their closed form, all
+// go at once and none waits.
 double pace_of(const LinkUse& use, const EdgeSet& set) {
   std::map<std::array<int, 4>, double> busy;  // seconds per byte of a whole edge: fabric, node, port, direction
   const auto add = [&](const Edge& edge, std::int32_t rank, int direction, double seconds) {

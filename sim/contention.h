@@ -1,5 +1,5 @@
-// Which links a step's messages load, and where more would be sent than a link can carry (private to sim/fidelity.cpp,
-// which turns tasks into flows).
+// The links that a step's messages load, and those that would have to carry more than they can (private to
+// sim/fidelity.cpp, which turns tasks into flows).
 //
 //   set of edges      those that one algorithm uses in one communicator
 //   load of a link    Σ of what each edge over it would send by itself
@@ -39,7 +39,7 @@ struct EdgeSet {
 // True if the cluster has links that are not a single port's own.
 bool has_shared_links(const Cluster& cluster);
 
-// How a step's tasks use links: input and state.
+// The use of links by a step's tasks: input and state.
 struct LinkUse {
   const TaskGraph& graph;
   const PricedCluster& cluster;
@@ -69,8 +69,8 @@ struct AlgorithmMessage {
 
 AlgorithmMessage message_of(const LinkUse& use, TaskId task);
 
-// What the flows of a task carry together, where it is priced by measured collectives: bytes of an edge with share 1,
-// and the seconds that they take alone.
+// The load of a task's flows together, where it is priced by measured collectives: bytes of an edge with share 1, and
+// the seconds that they take alone.
 struct MeasuredFlows {
   double bytes = 0, seconds = 0;
 };

@@ -79,7 +79,7 @@ void add_job(Merged& merged, const Job& job, const TaskForms& forms) {
   add_forms(merged, job, forms);
 }
 
-// What the hosts of a job issue in all its steps, one after the other.
+// Adds the issue of a job's hosts in all its steps, one after the other.
 void add_host_issue(HostIssue& host, const Job& job) {
   const HostIssue& of_job = job.durations.host;
   for (int step = 0; step < job.steps; ++step)

@@ -1,5 +1,5 @@
-// Work that a device runs while the host goes on. Every lane's thread has a queue of its own there (a CUDA stream),
-// which keeps the order in which the thread started things. A mark joins two queues:
+// Work that a device runs while the host goes on. Every lane's thread has one queue there (a CUDA stream), which keeps
+// the order in which the thread started things. A mark joins two queues:
 //
 //   lane a   │ start F0 │ mark m │ start F1 │ ...          host: never waits for the device
 //   lane b   ············ │ wait_for m │ start F0.send     device: F0.send begins when F0 has ended
@@ -23,11 +23,12 @@ class DeviceQueue {
   using Mark = std::shared_ptr<void>;
 
   virtual ~DeviceQueue() = default;
-  // Called on every lane's thread before its first task: the thread gets a queue of its own.
+  // Called on every lane's thread before its first task: the thread gets a queue.
   virtual void begin_lane() = 0;
   // Marks everything that this thread has started so far.
   virtual Mark mark() = 0;
-  // What this thread starts from now on begins after `mark`, which any thread may have made. The host goes on.
+  // Work that this thread starts from now on begins after `mark`, which any thread may have made. The host does not
+  // wait.
   virtual void wait_for(const Mark& mark) = 0;
   // The host waits until the device has reached the mark.
   virtual void finish(const Mark& mark) = 0;

@@ -1,5 +1,5 @@
-// When and on which thread a task runs. Every lane of this rank is a thread. It takes its tasks one at a time in the
-// global order and continues with the next step without a barrier:
+// Runs the tasks of a rank. Every lane of this rank is a thread. It takes its tasks one at a time in the global order
+// and continues with the next step without a barrier:
 //
 //   compute     │ F0 │ F1 │  ···  │ B0 │        wait until the task's predecessors on this rank are done
 //   pp.forward  ······ │ F0.send │              → stamp start → perform → stamp end → wake who waits for it

@@ -9,9 +9,10 @@
 //   pp.forward  ···········│ send F0, done? │               ends on the device before the turn ends
 //
 // Whoever holds a turn ends it without the other kind: a task's start waits for no message, and a message's members
-// have all come. So somebody always goes on. Any number of one kind may hold turns together. Left out: an exchange of
-// tokens starts some work between its messages, beside messages of other communicators.
-// Plain C++, no LibTorch. Guarded by tests/exec/turns_test.cpp, and with two processes by tests/exec/cuda_host_test.cpp.
+// have all come. Hence at least one of them can always proceed (no deadlock). Any number of one kind may hold turns
+// together. Left out: an exchange of tokens starts some work between its messages, beside messages of other
+// communicators. Plain C++, no LibTorch. Guarded by tests/exec/turns_test.cpp, and with two processes by
+// tests/exec/cuda_host_test.cpp.
 #pragma once
 
 #include <array>
@@ -42,7 +43,7 @@ class Turns {
     TurnOf kind_ = TurnOf::starts;
   };
 
-  // Waits until nobody holds a turn of the other kind. From any thread.
+  // Waits until no turn of the other kind is held. May be called from any thread.
   Turn take(TurnOf kind);
 
  private:

@@ -30,7 +30,7 @@ struct SwigluFunction : torch::autograd::Function<SwigluFunction> {
   }
 };
 
-// Of the MLP, or of the shared experts beside routed ones: the wire says which.
+// The name of a parameter of the MLP, or of the shared experts beside routed ones. The wire decides which.
 std::string own_name(const OperatorContext& c, const std::string& name) {
   return (c.op.writes == wire_shared ? "mlp.shared." : "mlp.") + name;
 }

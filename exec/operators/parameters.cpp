@@ -49,8 +49,8 @@ std::vector<std::int64_t> local_shape(const Parameter& parameter, const Shard& s
   return {shape[0], shape[1]};
 }
 
-// Draws each row once, with as many threads as one operator may use. Every number has an index of its own, so it does
-// not depend on the thread. A billion of them take one core most of a minute.
+// Draws each row once, with as many threads as one operator may use. Every number has its own index, so it does not
+// depend on the thread. A billion of them take one core most of a minute.
 template <typename Draw>
 void over_rows(std::size_t rows, std::size_t columns, Draw draw) {
   constexpr std::size_t worth_a_thread = 1 << 20;  // numbers

@@ -77,7 +77,8 @@ FlatRange range_within(const ShardedParameter& parameter, std::int64_t begin, st
 const ShardedParameter* find_parameter(const BlockParameters& block, std::string_view suffix);
 const ShardedParameter& parameter_named(const BlockParameters& block, std::string_view suffix);
 
-// What a rank holds of a parameter: `pieces` along its shard_dim, and the range `across` of the other dimension.
+// The part of a parameter that a rank holds: `pieces` along its shard_dim, and the range `across` of the other
+// dimension.
 struct Shard {
   std::vector<Piece> pieces;
   Piece across;

@@ -39,7 +39,7 @@ bool Region::has_entered(const at::Tensor& value) const {
 
 at::Tensor Region::leave(Wires wire, const at::Tensor& value, bool needed) {
   if (!recording_) return value.detach();
-  // A value that is handed on unchanged gets a node of its own, so that edges of in and out differ.
+  // A value that is handed on unchanged gets a new node, so that edges of in and out differ.
   const at::Tensor out = has_entered(value) ? value.view_as(value) : value;
   if (out.requires_grad()) outs_.push_back({wire, gradient_edge(out), needed});
   if (wire == wire_loss) loss_options_ = out.options();

@@ -3,10 +3,10 @@
 //   in wires ─ enter ─► operators (tap: small weights; linear: its own queue) ─► leave ─ out wires
 //   d in     ◄──────────────── one backward per segment ◄──────────────────────  d out
 //
-// `enter` detaches, so no autograd graph spans two segments and no communication hides in one. Of the out wires only
-// the edges of the graph are kept: their values live as long as the task graph's buffers. An operator that needs an
-// input for its backward pass keeps it; the region does not.
-// A wire that no operator changes is threaded through, so its gradient is one chain.
+// `enter` detaches, so no autograd graph spans two segments and no communication hides in one. The region keeps only
+// the edges of the out wires in autograd's graph: their values live as long as the task graph's buffers. An operator
+// that needs an input for its backward pass keeps it; the region does not. A wire that no operator changes is threaded
+// through, so its gradient is one chain.
 // Guarded by tests/exec/execute_parts_test.cpp.
 #pragma once
 
@@ -47,8 +47,8 @@ class Region {
   WireTensors backward(const WireTensors& out_gradients);
 
   WeightGradientQueue weight_gradients;
-  // Rounds of a ring, which have a backward of their own (exec/rank/rank_ring.cpp): queries, keys and values of the
-  // first round; output and log-sum-exp of the last.
+  // Rounds of a ring, which have a separate backward (exec/rank/rank_ring.cpp): queries, keys and values of the first
+  // round; output and log-sum-exp of the last.
   std::vector<at::Tensor> kept;
 
  private:

@@ -28,9 +28,9 @@ struct Arguments {
 
 extern const char* const usage;
 
-// How long a process, ready `age_s` seconds after its start, waits for `world` ranks that a launcher starts at about
-// the same time. It waits until 8 s, and 50 ms more per rank, are over since its start, but at least 5 s. With the time
-// before and after, a missing rank is an error of all others within ten seconds.
+// Seconds that a process, ready `age_s` seconds after its start, waits for `world` ranks that a launcher starts at
+// about the same time. It waits until 8 s, and 50 ms more per rank, are over since its start, but at least 5 s. With
+// the time before and after, a missing rank is an error of all others within ten seconds.
 double connect_seconds_for(int world, double age_s);
 
 // Throws std::invalid_argument with the error and the allowed values.

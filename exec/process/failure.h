@@ -35,8 +35,8 @@ void write_own_error(const std::string& directory, int rank, const std::string& 
 void write_verdict(const std::string& directory, const Failure& failure);  // the first one stays
 std::optional<Failure> read_verdict(const std::string& directory);
 
-// Why the visible process of a rank ended. Waits up to `seconds` for the kernel's or the launcher's details. Empty
-// while it lives.
+// The reason why the visible process of a rank ended. Waits up to `seconds` for the kernel's or the launcher's details.
+// Empty while it lives.
 std::optional<Failure> failure_of_ended(const ProcessIdentity& process, int rank, const std::string& directory,
                                         double seconds);
 

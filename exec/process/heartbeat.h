@@ -29,7 +29,7 @@ struct HeartbeatOptions {
   double lost_s = 6;      // silence of another host, or of the store
   double stopped_s = 10;  // silence of a process of this host that is stopped (SIGSTOP)
   double silent_s = 30;   // silence of one that is not: a machine without time or memory for it
-  // How long an echo waits for the first cause after SIGTERM, whose sender will use SIGKILL soon.
+  // Seconds that an echo waits for the first cause after SIGTERM. The sender will use SIGKILL soon.
   double terminated_s = 3;
   // The same otherwise: until the silence of a rank that is lost now is noticed. Its last beat may be seen one beat late,
   // and its silence one more.

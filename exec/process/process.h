@@ -24,13 +24,13 @@ std::string to_text(const ProcessIdentity&);
 ProcessIdentity process_from_text(const std::string& text);  // throws std::runtime_error
 
 bool same_clock(const ProcessIdentity& a, const ProcessIdentity& b);
-// False for containers of one machine, which have names and networks of their own.
+// False for containers of one machine with separate names and networks.
 bool same_host(const ProcessIdentity& a, const ProcessIdentity& b);
 // True if `a` can see `b` in its /proc.
 bool visible(const ProcessIdentity& a, const ProcessIdentity& b);
 
-// Why a visible process has ended: "killed by signal 9", "ended with exit status 3", or, when its parent has collected
-// it already, "killed or ended without a report". Empty while it lives.
+// The reason why a visible process has ended: "killed by signal 9", "ended with exit status 3", or, when its parent has
+// collected it already, "killed or ended without a report". Empty while it lives.
 std::optional<std::string> cause_of_end(const ProcessIdentity& process);
 // True while a visible process is stopped: by SIGSTOP, Ctrl-Z or a debugger.
 bool is_stopped(const ProcessIdentity& process);

@@ -3,8 +3,8 @@
 //
 // A Store is one connection and serves one thread. Rank 0 hosts the store unless the launcher's agent does.
 //
-// c10d's store asks nobody who he is. A run with a token has its keys below a name that follows from the token, and a
-// rank with another one, or with none, is refused (docs/security.md says what remains).
+// c10d's store does not authenticate its clients. A run with a token has its keys below a name that follows from the
+// token, and a rank with another one, or with none, is refused (docs/security.md says what remains).
 // Guarded by tests/exec/execute_failure_test.cpp (port in use, store lost) and, as an in-memory map, the stage
 // for tests/exec/heartbeat_test.cpp and tests/exec/clock_test.cpp.
 #pragma once
@@ -60,7 +60,7 @@ class StoreHost {
 
   std::unique_ptr<Store> connect() const;
   int port() const;
-  // For process groups, which keep a connection of their own under `prefix`.
+  // For process groups, which keep a separate connection under `prefix`.
   std::shared_ptr<c10d::Store> raw(const std::string& prefix) const;
 
  private:

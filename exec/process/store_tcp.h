@@ -9,15 +9,16 @@
 
 namespace slipway::exec {
 
-// Tries to connect until somebody accepts, and hangs up; returns empty. After `seconds` it returns the reason:
-// "Connection refused", "Name or service not known". The look-up of the name is the system's and may take longer.
+// Tries to connect until a listener accepts, closes the connection and returns empty. After `seconds` it returns the
+// reason: "Connection refused", "Name or service not known". The look-up of the name is the system's and may take
+// longer.
 std::string wait_for_listener(const std::string& host, int port, double seconds);
 
 // This machine's own address on the way to `host`, by which others on that way reach it; empty where there is no way.
 // Nothing is sent.
 std::string address_towards(const std::string& host);
 
-// Why the system finds no address of that name; empty if it finds one.
+// The reason why the system finds no address of that name; empty if it finds one.
 std::string why_not_found(const std::string& host);
 
 }  // namespace slipway::exec

@@ -47,9 +47,9 @@ class Buckets {
   // collective works in place. Throws std::runtime_error for any other kind.
   Message message(const Work& work) const;
   // ZeRO 2 and 3. A bucket has memory from a backward pass to take(), which returns the gradients so far. A reduced
-  // slice of them is added to this rank's. Of the tied embedding's reduced gradient, the rank keeps the part in its
-  // slices. Small gradients of a split backward wait until their block has memory.
-  // A block's bucket, or that of its experts apart.
+  // slice of them is added to this rank's. The rank keeps the part of the tied embedding's reduced gradient that lies
+  // in its slices. Small gradients of a split backward wait until their block has memory. A block's bucket, or that of
+  // its experts apart.
   struct Key {
     int block = 0;
     bool experts = false;
@@ -121,7 +121,8 @@ class Buckets {
     return (parameter.meta.shard_dim >= 0 || at_.tensor == 0) && parameter.meta.same_as.empty() &&
            !parameter.meta.balances;
   }
-  // What this rank counts and saves of a parameter: all but keys and values that a lower tensor rank has too.
+  // The pieces of a parameter that this rank counts and saves: all but keys and values that a lower tensor rank has
+  // too.
   std::vector<Piece> own_pieces(const ShardedParameter& parameter) const;
   FlatRange own_range(const ShardedParameter& parameter, std::int64_t begin, std::int64_t end) const;
   // Calls visit(bucket) for the blocks of `stage` (none: of every stage of this rank).

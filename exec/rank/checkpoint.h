@@ -31,8 +31,9 @@ struct CheckpointOptions {
 
 class Checkpointer {
  public:
-  // `store`: a connection of its own. Every rank makes one, and where checkpoints are due they wait here for each other.
-  // Throws std::runtime_error where the folder is not that of rank 0: of shards in several folders nobody can resume.
+  // `store`: a separate connection. Every rank makes a Checkpointer, and where checkpoints are due they wait here for
+  // each other. Throws std::runtime_error where the folder is not that of rank 0: shards in several folders cannot be
+  // resumed.
   Checkpointer(CheckpointOptions options, const RankModel& model, std::unique_ptr<Store> store);
   // Called on the compute lane, when this rank has updated its parameters and the training has come to `done`. Throws
   // std::runtime_error with the file that could not be written, or the parameter that is not finite. Such a step makes

@@ -58,8 +58,8 @@ void precondition_gradient(at::Tensor& gradient, const at::Tensor& inverse_a, co
 // pair serves from the step of its second inversion on. K-FAC covers only Linears of Transformer blocks; their biases,
 // norms, embedding and head are AdamW's (exec/rank/optimizer.h).
 //
-// Everything runs on the compute lane except messages, which a lane of their own moves.
-// Not proven on a GPU. Guarded by tests/exec/execute_kfac_test.cpp and tests/exec/execute_kfac_stream_order_test.cpp.
+// Everything runs on the compute lane except messages, which run on a separate lane. Not proven on a GPU. Guarded by
+// tests/exec/execute_kfac_test.cpp and tests/exec/execute_kfac_stream_order_test.cpp.
 
 class Kfac {
  public:

@@ -30,8 +30,8 @@ struct MeteredRank {
 
 namespace {
 
-// The owner of the memory at an address, in this process. The table is cut into parts, each with a lock of its own, so
-// that lanes seldom contend for one.
+// The owner of the memory at an address, in this process. The table is cut into parts, each with its own lock, so that
+// lanes seldom contend for one.
 class Owners {
  public:
   struct Block {

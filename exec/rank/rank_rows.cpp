@@ -5,8 +5,8 @@
 //   rs_experts    parts of the products' sums   ◄──                                        summed on the rows' own rank
 //   combine_rows  rows back in their first order ◄──
 //
-// How many travel is the router's choice. In a forward pass, each rank first tells the others how many rows of each
-// expert come; later passes know. The backward passes go the other way.
+// The router decides how many rows travel. In a forward pass, each rank first sends the others its number of rows for
+// each expert; later passes use the same numbers. The backward passes go the other way.
 // Guarded by tests/exec/execute_expert_parallel_test.cpp.
 #include <ATen/ATen.h>
 
@@ -65,7 +65,7 @@ void travel(Transport& transport, Message& message, const RowCounts& received, c
   transport.all_to_all(message.output, message.input, received, sent);
 }
 
-// Everybody's rows to everybody.
+// Sends the rows of each member to all members.
 void gather_rows(Transport& transport, Message& message, const RowCounts& of_each) {
   const auto members = static_cast<std::int64_t>(of_each.size());
   const RowCounts sent(of_each.size(), message.input.size(0));

@@ -30,7 +30,7 @@ std::unique_ptr<Transport> RankTransports::connected(const Group& group) {
   return connect_transport(seat_.host(), group, rank_, at.store_host, device_);
 }
 
-// Members on other hosts would wait for this one at an address of their own.
+// Members on other hosts would wait for this one at another address.
 void RankTransports::refuse_loopback_between_hosts(const Group& group) const {
   const std::vector<ProcessIdentity>& processes = seat_.processes();
   const auto is_elsewhere = [&](int other) {
@@ -94,7 +94,7 @@ void RankTransports::end_meetings() {
   for (Meetings& meetings : meetings_) meetings.store.reset();
 }
 
-// Once all have come to a meeting, everybody has left the one before.
+// Once all members have come to a meeting, all have left the one before.
 void RankTransports::meet(const TaskGraph& graph, TaskId task) {
   const auto communicator = static_cast<std::size_t>(graph.tasks[task].communicator);
   const auto& members = graph.communicators[communicator].ranks;

@@ -26,7 +26,7 @@ class RankTransports {
   // Runs the transfer or collective `task` of `graph`, a step program of the run, on this rank's `message`. Returns
   // when it is done, on a device when it is started. Throws std::runtime_error for an unknown collective.
   void move(const TaskGraph& graph, TaskId task, Message& message);
-  // Whether the messages of `task` occupy the device until other processes send or receive.
+  // True if the messages of `task` occupy the device until other processes send or receive.
   bool leaves_process(const TaskGraph& graph, TaskId task) const;
   // Between these two, lanes may meet. Called where no lane is at work.
   void begin_meetings();
@@ -51,7 +51,7 @@ class RankTransports {
   DeviceQueue* queue_;
   std::vector<std::unique_ptr<Transport>> transports_;
   struct Meetings {
-    std::unique_ptr<Store> store;  // of its own, because lanes wait side by side; null: none may be held
+    std::unique_ptr<Store> store;  // separate, because lanes wait side by side; null: none may be held
     std::int64_t held = 0;
   };
   std::vector<Meetings> meetings_;  // by communicator

@@ -89,7 +89,7 @@ std::string chosen_checkpoint(const std::string& what, const std::string& folder
   return newest.checkpoint;
 }
 
-// Of the run's own checkpoints rank 0 chooses: a network's file system may show others another state.
+// Rank 0 chooses among the run's checkpoints, because a network file system may show other ranks another state.
 std::optional<CheckpointReader> checkpoint_of(Seat& seat, const Arguments& arguments) {
   if (arguments.resume.empty()) return std::nullopt;
   if (!resumes_here(arguments.resume)) return CheckpointReader(resolve_checkpoint(arguments.resume, arguments.out));
@@ -103,7 +103,7 @@ std::optional<CheckpointReader> checkpoint_of(Seat& seat, const Arguments& argum
   return CheckpointReader(checkpoints_path(arguments.out) + "/" + name);
 }
 
-// The identity of the training, for which its data are read once. Without checkpoints nobody asks for it.
+// The identity of the training, for which its data are read once. Without checkpoints it is not needed.
 Manifest identity_of(const Bundle& bundle, const std::optional<CheckpointReader>& checkpoint) {
   if (!checkpoint && bundle.run.checkpoint_steps == 0) return {};
   Manifest identity = training_of(bundle.graph.step.model, bundle.run);
@@ -229,8 +229,8 @@ void BundleRun::agree_on_origin() {
   losses_.begin(origin_);
 }
 
-// How many steps of a program may load kernels or allocate memory: where it does something for the first time, and where
-// it records CUDA graphs. 0 where no message on a device waits for another process.
+// The number of first steps of a program that may load kernels or allocate memory: those that do something for the
+// first time, and those that record CUDA graphs. 0 where no message on a device waits for another process.
 int BundleRun::first_steps() const {
   if (!queue_ || seat_.environment().processes() == 1) return 0;
   return SegmentReplay::eager_steps + (capture_ ? 1 : 0);

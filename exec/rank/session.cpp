@@ -121,7 +121,8 @@ void Session::State::sit_down() {
                            " s: its host is stopped or lost; check rank 0");
 }
 
-// On one machine the store is reached from there alone. Between machines only a token tells the run's ranks from others.
+// On one machine the store is reached from there alone. Between machines only a token distinguishes the run's ranks
+// from other clients.
 void Session::State::refuse_hosts_without_token() const {
   const auto elsewhere = std::ranges::find_if_not(
       processes, [&](const ProcessIdentity& process) { return same_host(process, processes.front()); });

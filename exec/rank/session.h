@@ -1,9 +1,9 @@
 // One process's life in a run: join the others, work, leave together, or end with the first cause of a failure.
 //
-//   join    claim a seat in the store, start the heartbeat, wait for everybody
+//   join    claim a seat in the store, start the heartbeat, wait for all ranks
 //   work    run_bundle (exec/rank/run_bundle.cpp) or measure (exec/rank/measure.h), for each rank of this process: one
-//           mostly, or several that share its device, each on a thread of its own
-//   leave   everybody has finished → stop the heartbeat → rank 0, the store's host, goes last
+//           mostly, or several that share its device, each on its thread
+//   leave   all ranks have finished → stop the heartbeat → rank 0, the store's host, goes last
 // Guarded by tests/exec/execute_run_test.cpp, execute_failure_test.cpp and execute_shared_process_test.cpp.
 #pragma once
 

@@ -1,9 +1,9 @@
 // The graph's buffers on one rank: what a task has written stays until its last reader on this rank is done.
 //
 // Readers may run in several lanes' threads, so the counts are atomic. A buffer of step k+1 may be written while a slow
-// lane still reads that of step k, so odd and even steps have slots of their own.
-// Buckets and parameters are in BlockParameters. Under ZeRO 2 and 3 a micro-batch's gradients of a block wait in their
-// buffer until they are reduced. Under ZeRO 3 the buffer of gathered weights holds their memory.
+// lane still reads that of step k, so odd and even steps have separate slots. Buckets and parameters are in
+// BlockParameters. Under ZeRO 2 and 3 a micro-batch's gradients of a block wait in their buffer until they are reduced.
+// Under ZeRO 3 the buffer of gathered weights holds their memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>

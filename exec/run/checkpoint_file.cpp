@@ -22,7 +22,7 @@ namespace {
                            "; the checkpoint is not complete, earlier ones are untouched");
 }
 
-// In place of what an interrupted attempt left. O_EXCL follows no link that somebody put there.
+// Replaces what an interrupted attempt left. O_EXCL does not follow a link that another user put there.
 int open_new(const std::string& path) {
   ::unlink(path.c_str());
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);

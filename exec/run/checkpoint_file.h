@@ -108,7 +108,7 @@ class CheckpointReader {
   std::map<std::string, StoredMatrix> matrices_;
 };
 
-// Why a checkpoint cannot be resumed from: a file that is missing or damaged. Empty: it is whole. Reads all of it.
+// The reason why a checkpoint cannot be resumed from: a missing or damaged file. Empty: it is whole. Reads all of it.
 std::string why_not_whole(const std::string& checkpoint);
 
 // The checkpoint that --resume if-any takes.

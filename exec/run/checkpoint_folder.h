@@ -45,7 +45,8 @@ std::string to_text(const Manifest& manifest);
 // Throws std::runtime_error with the file and its defect.
 Manifest read_manifest(const std::string& checkpoint);
 
-// How the trained model differs from one of these settings ("heads: 4 there, 2 here"), if both have it; else empty.
+// The difference between the trained model and one of these settings ("heads: 4 there, 2 here"), if both have it; else
+// empty.
 std::string other_settings(const Manifest& manifest, const std::map<std::string, std::string>& settings);
 
 // Steps of the complete checkpoints of a run, ascending.
@@ -75,8 +76,8 @@ std::string resolve_checkpoint(const std::string& what, const std::string& run_f
 // The identity that every checkpoint of a training stores. Throws std::runtime_error where its data cannot be read.
 Manifest training_of(const Model& model, const Run& run);
 
-// Why the training `here` cannot continue from `checkpoint`, whose manifest is `there`, and the remedy. Only fields
-// that both have are compared. Empty: it can.
+// The reason why the training `here` cannot continue from `checkpoint`, whose manifest is `there`, and the remedy. Only
+// fields that both have are compared. Empty: it can.
 std::string other_training(const std::string& checkpoint, const Manifest& there, const Manifest& here);
 
 }  // namespace slipway::exec

@@ -17,10 +17,11 @@ namespace slipway::exec {
 // True if `path` names token files (both exist). Then *prefix is their common part.
 bool names_token_files(const std::string& path, std::string* prefix = nullptr);
 
-// Why `size` bytes or tokens hold no sample; empty: they hold one.
+// The reason why `size` bytes or tokens hold no sample; empty: they hold one.
 std::string why_no_sample(const std::string& path, std::uint64_t size, bool is_bytes, std::int64_t sequence);
 
-// Why the bytes of a text are no tokens of `model`; empty: they are. A model that is not causal has one more, the mask.
+// The reason why the bytes of a text are not tokens of `model`; empty: they are. A model that is not causal needs one
+// more token, the mask.
 std::string why_no_bytes(const std::string& path, const Model& model);
 
 // The same for a text file, before anything starts. Empty also for token files, whose index only ranks read.

@@ -23,7 +23,7 @@ void refuse_evaluation(const Step& step, const Run& run, std::vector<Refusal>& r
                         "choose a schedule without slices"});
 }
 
-// What of a block is for predictions alone: the first of its features that the executor does not compute.
+// The first feature of a block that the executor does not compute.
 struct Feature {
   const char* key;
   const char* words;

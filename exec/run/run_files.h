@@ -22,7 +22,7 @@ inline std::string weights_path(const std::string& folder, int rank) { return ra
 inline std::string records_path(const std::string& folder, int rank) { return rank_file(folder, rank, "records"); }
 // Lines "step samples loss learning-rate [batch [norm-squared variance]]" for all ranks together; rank 0 writes them.
 inline std::string losses_path(const std::string& folder) { return rank_file(folder, 0, "losses"); }
-// Why a run failed: the cause of one rank, and the verdict of all ("rank cause").
+// The reason why a run failed: the cause of one rank, and the verdict of all ("rank cause").
 inline std::string error_path(const std::string& folder, int rank) { return rank_file(folder, rank, "error"); }
 inline std::string verdict_path(const std::string& folder) { return folder + "/failure"; }
 // Joined ranks only: the rank's process has ended, with this exit status.

@@ -16,7 +16,7 @@ bool write_all(int file, std::string_view bytes);
 // A new file in the folder of `path` that has no name yet, so that nothing is left of it however the process ends.
 // Negative where the file system has no such files (NFS): errno says why.
 int nameless_beside(const std::string& path);
-// What another open() takes for it.
+// A path by which another open() reaches the same file.
 std::string name_of_open(int file);
 // Gives a nameless file a name that nothing has. False: errno says why.
 bool give_name(int file, const std::string& name);

@@ -1,4 +1,5 @@
-// Where the ranks of this program compute and how they exchange tensors. There are two programs:
+// The device on which the ranks of this program compute and the way in which they exchange tensors. There are two
+// programs:
 //
 //   slipway-rank        exec/transport/cpu/     the processor, Gloo; a task is complete when its function returns
 //   slipway-rank-cuda   exec/transport/cuda/    one GPU per process, NCCL; every lane has a stream, tasks only start
@@ -33,7 +34,7 @@ void prepare_device(bool peers, Dtype dtype);
 
 // Called on the compute lane's thread, before its first task and before its memory is counted. Libraries keep memory
 // for each thread that multiplies matrices, also that of backward passes (cuBLAS's workspaces); no task or step must
-// count it. `inverts`: matrices will be inverted (K-FAC), by a library of its own.
+// count it. `inverts`: matrices will be inverted (K-FAC), by a further library.
 void warm_up(at::Device device, Dtype dtype, bool inverts);
 
 // Null where operators return when they are done.

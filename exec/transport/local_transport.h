@@ -1,9 +1,9 @@
 // Ranks of one process exchange tensors by copies on the device that they share. No network and no process group is
 // needed; NCCL refuses two ranks of one GPU in a communicator. There is one Transport per member; they meet in memory:
 //
-//   all_reduce, 3 members    meet: everybody's tensor is readable
+//   all_reduce, 3 members    meet: every member's tensor is readable
 //                            member m sums the m-th third of all tensors, in member order
-//                            meet: everybody's third is readable and nobody reads the tensors any more
+//                            meet: every member's third is readable, and the tensors are no longer read
 //                            copy the thirds home
 //                            meet: the thirds may go
 //

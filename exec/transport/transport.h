@@ -1,8 +1,8 @@
-// How ranks exchange tensors: one Transport per communicator of the graph. It uses c10d process groups (Gloo on CPUs,
-// NCCL on GPUs), chosen by exec/transport/device.h alone. Ranks that share a process exchange tensors by copies
-// (exec/transport/local_transport.h). All calls block the calling lane's thread until the operation is complete on this
-// rank (Gloo) or enqueued on the lane's stream (NCCL). The order of sums depends on shapes and member count only, so
-// equal runs give equal bits. Guarded by tests/exec/transport_test.cpp.
+// The exchange of tensors between ranks: one Transport per communicator of the graph. It uses c10d process groups (Gloo
+// on CPUs, NCCL on GPUs), chosen by exec/transport/device.h alone. Ranks that share a process exchange tensors by
+// copies (exec/transport/local_transport.h). All calls block the calling lane's thread until the operation is complete
+// on this rank (Gloo) or enqueued on the lane's stream (NCCL). The order of sums depends on shapes and member count
+// only, so equal runs give equal bits. Guarded by tests/exec/transport_test.cpp.
 #pragma once
 
 #include <ATen/core/Tensor.h>

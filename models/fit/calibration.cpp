@@ -402,7 +402,7 @@ namespace {
 
 constexpr double clear_overlap = 0.5;      // share above which a task counts for overlap
 constexpr std::size_t least_overlaps = 3;  // tasks
-// Of the largest row's seconds in isolation. A small row is then mostly what a task costs besides its work.
+// Shares of the largest row's seconds in isolation. A small row's time is mostly what a task costs besides its work.
 constexpr double large_share = 0.25, small_share = 0.05;
 constexpr std::size_t least_small = 3;
 constexpr const char* task_overhead_kind = "task_overhead";
@@ -486,7 +486,7 @@ class WholeFit {
     return count;
   }
 
-  // Fits only what was measured in isolation. The run's work then tells what it costs beyond that prediction.
+  // Fits only what was measured in isolation. What the run's work costs beyond that prediction then follows.
   void find_run_costs() {
     for (const auto group : all_groups) {
       std::vector<FitRow> isolated, in_run;
@@ -680,7 +680,7 @@ Calibration calibrate(const Machine& start, const std::vector<Observation>& obse
     result.left_out_error = left_out.error;
     result.machine.deviations = deviations_of(result.parameters, std::move(left_out.machines));
   }
-  // Of a normal distribution the median of |x| is 0.6745 standard deviations.
+  // The median of |x| of a normal distribution is 0.6745 standard deviations.
   constexpr double median_of_normal = 0.6745;
   result.machine.spread = std::log1p(result.left_out_error) / median_of_normal;
   raise_peak(result);

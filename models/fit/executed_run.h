@@ -43,8 +43,8 @@ struct MeasuredNoise {
   bool falls = false;
 };
 
-// Why measured_noise would refuse sound steps: fewer than twenty, or noise that drowns the gradient of a quarter of
-// them. Empty if it would not.
+// The reason why measured_noise would refuse sound steps: fewer than twenty, or noise that drowns the gradient of a
+// quarter of them. Empty if it would not.
 std::string why_unmeasured(std::span<const GradientStep> steps);
 // `exponent`: given instead of fitted, ≥ 0. Throws std::invalid_argument for the reasons of why_unmeasured, and for an
 // impossible batch, loss or norm.

@@ -1,5 +1,5 @@
-// What the runs of a fit were like: of each trainer on each machine, the least and most of every quantity, and every choice
-// that was made. A prediction that lies outside says so (scenarios/basis).
+// Ranges of the runs of a fit: for each trainer on each machine, the least and most of every quantity, and every choice
+// that was made. A prediction outside them states it (scenarios/predict/basis.h).
 //
 //   nanotron on h100-80gb, times      tensor 1 to 16, sequence 2048 to 16384, ...      recompute none
 //

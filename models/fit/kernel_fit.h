@@ -1,7 +1,7 @@
 // Fits the constants of a kernel (models/machine/kernels.h) to measured times of many shapes.
 //
-// A fifth of the shapes at a time is left out and predicted by a fit to the others: that error is what a shape that
-// nobody measured has. Robust, with log-normal priors (prior_fit.h). Deterministic.
+// A fifth of the shapes at a time is left out and predicted by a fit to the others. Their error is the one to expect
+// for an unmeasured shape. Robust, with log-normal priors (prior_fit.h). Deterministic.
 // Guarded by tests/models/kernels_test.cpp: known constants are recovered; no share is above what physics allows.
 #pragma once
 
@@ -43,11 +43,12 @@ struct KernelFit {
 };
 
 double seconds_of(const KernelTable& table, const KernelValues& values, const MeasuredKernel& row);
-// How far these constants, fitted to other measurements or to none, are off. The table has a row.
+// The error of these constants on the table, which has at least one row. They may be fitted to other measurements or to
+// none.
 KernelError error_of(const KernelTable& table, const KernelValues& values);
 
-// Fewer shapes do not tell the constants of an unknown kernel apart. Those of a kernel that is known (`around`) they move
-// as far as they say something.
+// Fewer shapes cannot determine the constants of an unknown kernel. They move those of a known kernel (`around`) as far
+// as they are informative.
 constexpr std::size_t least_shapes = 10;
 // Throws std::invalid_argument for fewer rows of an unknown kernel, no row, or a time that is not above 0.
 KernelFit fit_kernel(const KernelTable& table);

@@ -68,8 +68,8 @@ struct DynamicsFit {
   std::size_t points = 0, submissions = 0;
 };
 
-// Why fit_dynamics would refuse sound curves: fewer than two batch sizes or eight points, or a floor that is not below
-// all losses. Empty if it would not.
+// The reason why fit_dynamics would refuse sound curves: fewer than two batch sizes or eight points, or a floor that is
+// not below all losses. Empty if it would not.
 std::string why_unfit(const std::vector<LossCurve>& curves, const CurveAssumptions& assumed);
 // Throws std::invalid_argument for the reasons of why_unfit, for numbers that are not finite and above 0, and for
 // points out of order.

@@ -195,7 +195,8 @@ std::function<double(const Machine&)> one_copy(Link Machine::*link, double bytes
   };
 }
 
-// Of a message whose members are on several nodes; nothing says so in what a rank measures, as all are on one.
+// True for a message between nodes, by its field `link`. Micro-benchmarks of ranks have no such field, because they run
+// on one node.
 bool is_between_nodes(const Measurement& measurement) {
   const auto link = measurement.fields.find("link");
   return link != measurement.fields.end() && link->second == "network";

@@ -35,7 +35,8 @@ std::vector<Measurement> read_measurements(std::istream& in, const std::string& 
 // Ranks that exchange this message; 0: it is none.
 int members_of(const Measurement& measurement);
 
-// Of exchanges between all pairs of members (Algorithm::gloo), as a ring's: members on a node share its port.
+// The links of exchanges between all pairs of members (Algorithm::gloo), in the form of a ring's links. Members on a
+// node share its port.
 Links links_of_pairs(const Machine& machine, int nodes, int per_node);
 
 // Medians over equal measurements, sorted by kind and fields.

@@ -75,7 +75,7 @@ double broken_at(double scale) {
   return broken_share / (1 - broken_share) * area * scale / broken_range;
 }
 
-// How probably each run is sound.
+// The probability of each run to be sound.
 Eigen::ArrayXd sound(const VectorXd& r, double scale) {
   const Eigen::ArrayXd density = (-depth_of(r)).exp();
   return density / (density + broken_at(scale));

@@ -7,11 +7,11 @@
 //
 // A run is sound, with tails that pull linearly, or broken with probability ε: then its time is anywhere within e² of
 // the predicted one, and it moves nothing.
-// The prior has mean m and precision P. At first these are 0 and 1 / spread²; a few runs of one's own are added to what
-// was fitted before (PooledOptions::prior).
-// Every part has a prior of its own width (models/machine/step_constants.h), so a trainer with few rows stays near what
-// the others share (partial pooling), and one that nobody has seen has the shared constants with a wider interval.
-// Gauss-Newton with damping; the slopes come from the critical path of each step (schedules/time/critical_path.h).
+// The prior has mean m and precision P. At first these are 0 and 1 / spread²; a user's runs are added to what was
+// fitted before (PooledOptions::prior). Every part has a prior with its own width (models/machine/step_constants.h), so
+// a trainer with few rows stays near what the others share (partial pooling), and a trainer without rows has the shared
+// constants with a wider interval. Gauss-Newton with damping; the slopes come from the critical path of each step
+// (schedules/time/critical_path.h).
 // Guarded by tests/models/pooled_fit_test.cpp: known constants are recovered, and intervals hold them.
 #pragma once
 
@@ -41,8 +41,8 @@ struct PooledConstants {
   double row_spread = 0.085;       // of ln(measured / predicted) of a run, beyond what the constants leave open: of a
                                    // fit, the root mean square over its tables
   double freedom = 5;              // degrees of freedom of Student's t: how sure row_spread is; at least 1
-  std::vector<FittedRuns> seen;    // what the runs were like that it was fitted to, the user's own among them
-  std::string runs;                // the user's own runs among those fitted to, as a table (scenarios/tables); or empty
+  std::vector<FittedRuns> seen;    // ranges of the runs that it was fitted to, the user's own among them
+  std::string runs;  // the user's own runs among those fitted to, as a table (laboratory/tables); or empty
 };
 
 StepConstants constants_of(const PooledConstants& pooled, const std::string& trainer, const std::string& machine);
@@ -52,8 +52,9 @@ struct MachineSlopes {
   std::string machine;
   std::vector<double> slopes;
 };
-// Standard deviation of ln(step) from the constants alone. What a trainer or a machine has of its own counts as its
-// prior says, where no run of theirs was fitted. Linear: of a difference of slopes it is that of the steps' ratio.
+// Standard deviation of ln(step) from the constants alone. Where no run of a trainer or a machine was fitted, its
+// deviations have the width of their prior. It is linear in the slopes: for a difference of slopes it is the deviation
+// of the ratio of two steps.
 double spread_of(const PooledConstants& pooled, const std::string& trainer, const std::vector<MachineSlopes>& slopes);
 
 // A run's ln(measured) is as far from ln(predicted) in 90 of 100 cases: Student's t with PooledConstants::freedom.
@@ -97,7 +98,7 @@ double effective_constants(const PooledConstants& pooled);
 // What is known of the rest stays, with its covariance (the marginal distribution).
 PooledConstants without_sites(const PooledConstants& pooled);
 
-// A few runs of one's own added to what is known. Their trainer on their machine gets coordinates of its own.
+// Adds a user's runs to a fitted set. Their trainer on their machine gets separate coordinates.
 //
 //   s² = (ν s₀² + Σ q w r² s² / κ) / (ν + Σ q − effective),     effective = trace(1 − P Σ)
 //

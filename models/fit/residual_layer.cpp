@@ -113,7 +113,7 @@ Evidence evidence_of(const Runs& runs, const Scales& scales) {
   return evidence;
 }
 
-// What is estimated of a site, each as (ln value − ln median) / spread of its prior: amplitude, noise, lengths.
+// The estimated values of a site, each as (ln value − ln median) / spread of its prior: amplitude, noise, lengths.
 Scales scales_at(const VectorXd& x) {
   const auto value = [](const Prior& prior, double at) { return prior.median * std::exp(prior.spread * at); };
   return {value(amplitude_prior, x[0]), value(noise_prior, x[1]),

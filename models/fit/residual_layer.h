@@ -1,5 +1,5 @@
-// What a fit of physics leaves of the steps of one trainer on one machine (a site): a smooth correction of their
-// logarithm, near runs that were measured.
+// A smooth correction of ln(step) near measured runs of one trainer on one machine (a site): what the fit of physics
+// leaves unexplained.
 //
 //   ln(measured / predicted) = f(place) + noise,     noise: Student's t of residual_freedom, scale s of the site
 //   f: Gaussian process of mean 0,  cov f(x), f(y) = a² exp(−½ Σ_k (x_k − y_k)² / l_k²),  amplitude a of the site
@@ -45,7 +45,7 @@ class ResidualLayer {
   // Deterministic. Throws std::invalid_argument where places differ in size.
   explicit ResidualLayer(const std::vector<ResidualRow>& rows);
 
-  // Whether runs of this trainer on this machine were seen. Of others the layer says nothing.
+  // True if runs of this trainer on this machine were seen. The layer corrects no others.
   bool knows(const std::string& trainer, const std::string& machine) const;
   // Throws std::out_of_range for a site that it does not know.
   ResidualCorrection at(const std::string& trainer, const std::string& machine, const std::vector<double>& place) const;

@@ -40,7 +40,7 @@ struct BlockTable {
 
 // Throws std::invalid_argument with the available micro-batches.
 const BlockTimes& row_of(const BlockTable& table, std::int64_t micro_batch);
-// Why the table does not describe this block under this shape, or "".
+// The reason why the table does not describe this block under this shape, or "".
 std::string mismatch(const BlockTable& table, const Block& block, const WorkShape& shape);
 
 }  // namespace slipway::models

@@ -83,7 +83,7 @@ struct Links {
   bool operator==(const Links&) const = default;
 };
 
-// How a communicator's members lie on the network: equally many on every node.
+// The places of a communicator's members on the network: equally many on every node.
 struct Span {
   int nodes = 1, per_node = 1;
   int rails = 1;          // ports to the other nodes that a node's members have

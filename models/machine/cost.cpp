@@ -84,7 +84,7 @@ const GemmConstants& gemm_of(const Machine& machine, Format format) {
   return gemm[static_cast<std::size_t>(Format::bfloat16)].value();
 }
 
-// Casts are kernels of their own in training (operator_cost.cpp), where inference libraries measured them as part of a
+// Casts are separate kernels in training (operator_cost.cpp), where inference libraries measured them as part of a
 // narrow product. So one starts as soon after the kernel before it as a product in bfloat16.
 double product_seconds(const Machine& machine, Format format, const GemmShape& shape) {
   GemmConstants constants = gemm_of(machine, format);
@@ -274,7 +274,7 @@ double host_seconds(const Machine& machine, const Operator& op, Direction direct
   const bool is_backward = direction == Direction::backward || direction == Direction::input_grad;
   if (is_backward) kernels += op.more_backward_kernels;
   if (is_backward && op.again) kernels += op.kernels + (op.begins_checkpoint ? checkpoint_states : 0);
-  // Dropout of scores is a kernel of its own, and the host takes and sets the generator's state around it (Megatron-LM
+  // Dropout of scores is a separate kernel, and the host takes and sets the generator's state around it (Megatron-LM
   // megatron/core/tensor_parallel/random.py, fork).
   constexpr int of_dropout = 2;
   if (is_attention(op.kind) && writes_scores(op.attention) && machine.trainer.dropout &&

@@ -1,4 +1,4 @@
-// What a message of Gloo waits for before its bytes.
+// The latencies that pass before the bytes of a message of Gloo.
 //
 //   sender     ──────────── bytes ──▶     A send waits for the receiver's notice that its buffer is ready (Gloo's
 //   receiver   ◀── notice ──              transport/tcp/pair.cc). A receiver that waits already has sent it.
@@ -15,7 +15,7 @@ namespace slipway::models {
 // Latencies between nodes that a round of a collective takes.
 constexpr double latencies_per_round = 2;
 
-// Of a collective's round between nodes of this machine, whose ranks are processors or GPUs.
+// Latency of a collective's round between nodes of this machine, for ranks on processors or on GPUs.
 inline double round_latency(const Machine& machine) {
   return (machine.cores > 0 ? latencies_per_round : 1) * machine.network_link.latency;
 }

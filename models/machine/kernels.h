@@ -45,7 +45,7 @@ struct CollectiveConstants {
   double share = 1, own = 0, launch = 0, hop = 0, ramp = 0;
 };
 
-// What the data sheet promises for a kernel's format.
+// The data sheet's rates for a kernel's format.
 struct Rates {
   double flops = 0;   // P
   double memory = 0;  // M
@@ -81,7 +81,7 @@ struct CollectiveShape {
 };
 double seconds_of(const CollectiveConstants& constants, double bandwidth, const CollectiveShape& shape);
 
-// What a fit needs to know of each constant.
+// The properties of each constant that a fit needs.
 struct KernelConstant {
   const char* name;
   const char* unit;
@@ -96,7 +96,7 @@ inline constexpr std::array kernel_names{
     Named{KernelKind::collective, "collective"}};
 constexpr const char* name_of(KernelKind kind) { return name_in(kernel_names, kind); }
 
-// What a set of constants is of: "gemm bfloat16", "attention bfloat16 128", "collective all-reduce".
+// The kernel that a set of constants belongs to: "gemm bfloat16", "attention bfloat16 128", "collective all-reduce".
 struct KernelKey {
   KernelKind kind = KernelKind::gemm;
   Format format = Format::bfloat16;          // not of a collective
@@ -143,7 +143,7 @@ std::optional<KernelValues> values_of(const MachineKernels& kernels, const Kerne
 std::vector<KernelKey> keys_of(const MachineKernels& kernels);
 // Sets them, in place of those that are there.
 void set_values(MachineKernels& kernels, const KernelKey& key, const KernelValues& values);
-// Of the nearest width; nullptr where the format has none.
+// The constants of the nearest head width; nullptr where the format has none.
 const AttentionConstants* attention_of(const MachineKernels& kernels, Format format, std::int64_t head_dim);
 
 }  // namespace slipway::models

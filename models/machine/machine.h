@@ -39,8 +39,8 @@ struct Provenance {
   std::string machine;  // host on which a measurement was made
 };
 
-// How far a fitted number of a profile may be off. Each part is that of one direction in which the whole fit may be, of
-// ln(value): the squares add up to its variance, and products with another number's parts to their covariance.
+// The uncertainty of a fitted number of a profile. Each part belongs to one direction in which the whole fit may be
+// off, in ln(value). The squares add up to the variance; products with another number's parts add up to the covariance.
 struct FittedDeviation {
   std::string name;  // of the number, as in the profile: "gemm_efficiency", "node_link.latency"
   std::vector<double> parts;
@@ -70,7 +70,7 @@ struct Machine {
   Link host_to_device, device_to_host;      // of a GPU, from and to pinned memory, while all GPUs of a node copy
   double reduce_bandwidth = 0;              // bytes/s at which a rank adds incoming data (0: free)
   Generation generation = Generation::other;
-  MachineKernels kernels;   // empty: CPU ranks, and machines of one's own
+  MachineKernels kernels;   // empty: CPU ranks, and a user's machines
   bool trained = false;     // priced by kernels, constants and trainer (priced_cluster.h); else by the shares above
   StepConstants constants;  // of this machine and the scenario's trainer
   TrainerFacts trainer;
@@ -182,8 +182,8 @@ bool connects(const Fabric& fabric, const Place& a, const Place& b);
 // Index of the fabric that carries traffic between two ranks. Throws std::invalid_argument with both places when none
 // connects them.
 int fabric_between(const Cluster& cluster, int rank_a, int rank_b);
-// How many of these ranks follow one another on each node; nothing where nodes have unequal numbers of them, or recur in
-// the order.
+// The number of these ranks that follow one another on each node; empty where nodes have unequal numbers of them, or
+// recur in the order.
 std::optional<int> ranks_per_node(const Cluster& cluster, const std::vector<std::int32_t>& ranks);
 
 }  // namespace slipway::models

@@ -10,7 +10,8 @@ bool is_measured(const Machine& machine, const char* number) {
   return std::ranges::any_of(machine.deviations, [&](const FittedDeviation& each) { return each.name == number; });
 }
 
-// Of a port's bandwidth: inside a node of what NCCL's kernels reach, so below the link.
+// The share of a port's bandwidth that messages get. Inside a node it is a share of what NCCL's kernels reach, which is
+// below the link.
 double share_of(const Machine& machine, Fabric::Scope scope) {
   if (scope == Fabric::Scope::node) return machine.constants.node_share;
   if (is_measured(machine, "network_link.efficiency")) return machine.network_link.efficiency;

@@ -1,12 +1,12 @@
 // A cluster whose prices are set: each machine has the constants of a step and the facts of the trainer, each fabric the
-// bandwidth that messages get of its ports, each axis its algorithm. What prices a task takes this type, so nothing can be
-// priced on a cluster whose prices nobody has set.
+// bandwidth that messages get of its ports, each axis its algorithm. Functions that price a task take this type, so a
+// cluster without prices cannot be used by mistake.
 //
 //   machine profile (physics) ─┐
 //   trainer's facts ───────────┼─► priced(cluster) ─► PricedCluster ─► cost.h, schedules/time, schedules/bound, sim
 //   step constants ────────────┘
 //
-// Machines without measured kernels (CPU ranks, machines of one's own) keep the prices of their profiles, and fabrics and
+// Machines without measured kernels (CPU ranks, a user's machines) keep the prices of their profiles, and fabrics and
 // algorithms that the user gave stay as they are. Guarded by tests/models/priced_cluster_test.cpp.
 #pragma once
 

@@ -56,8 +56,8 @@ void add_port_up(Way& way, const Fabric& fabric, const Port& port);
 void add_port_down(Way& way, const Fabric& fabric, const Port& port);
 enum class ParameterUnit : std::uint8_t { pure, bytes, bytes_per_second, seconds };
 
-// What a topology wants to know: the key cluster.fabrics.*.topology.<name>. Topologies that declare the same name share the
-// key, so kind, unit, range and words are the same, while default and meaning are each one's own.
+// A parameter of a topology: the key cluster.fabrics.*.topology.<name>. Topologies that declare the same name share the
+// key: its kind, unit, range and words are the same; default and meaning may differ.
 struct TopologyParameter {
   enum class Kind : std::uint8_t { number, integer, integers, word };
   std::string name;       // "uplinks"

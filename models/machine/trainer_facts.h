@@ -1,5 +1,5 @@
-// What a trainer's software does with the hardware, as facts that prices and the lowering read. A trainer is one file of
-// them, models/trainers/<trainer>.yaml, each fact with its source (scenarios/language/load_trainer.h). The values here are
+// Facts of a trainer's software that prices and the lowering read. A trainer is one file of them,
+// models/trainers/<trainer>.yaml, each fact with its source (scenarios/language/load_trainer.h). The values here are
 // those of models/trainers/generic.yaml. Guarded by tests/scenarios/load_trainer_test.cpp.
 #pragma once
 
@@ -20,7 +20,7 @@ inline constexpr std::array generation_names{
     Named{Generation::blackwell, "blackwell"}};
 constexpr const char* name_of(Generation generation) { return name_in(generation_names, generation); }
 
-// Whether FP8 matrices with a scale per tensor multiply without being transposed first (Transformer Engine,
+// True if FP8 matrices with a scale per tensor multiply without being transposed first (Transformer Engine,
 // nvte_is_non_tn_fp8_gemm_supported): on Hopper and before a copy by columns is needed for the backward pass.
 constexpr bool multiplies_in_any_order(Generation generation) { return generation == Generation::blackwell; }
 
@@ -30,7 +30,7 @@ enum class FlashKernel : std::uint8_t { flash1, triton, flash2, best };
 inline constexpr std::array flash_names{Named{FlashKernel::flash1, "flash1"}, Named{FlashKernel::triton, "triton"},
                                         Named{FlashKernel::flash2, "flash2"}, Named{FlashKernel::best, "best"}};
 
-// What gradients are reduced in: run.dtype (training), or run.gradient_dtype.
+// The dtype in which gradients are reduced: float32, run.dtype (training) or run.gradient_dtype (run).
 enum class ReductionDtype : std::uint8_t { float32, training, run };
 inline constexpr std::array reduction_dtype_names{Named{ReductionDtype::float32, "float32"},
                                                   Named{ReductionDtype::training, "training"},
@@ -41,7 +41,7 @@ struct TrainerFacts {
   // Kernels.
   FlashKernel ampere = FlashKernel::flash2, hopper = FlashKernel::best;  // until Ampere, from Hopper on
   bool eager = false;           // element-wise kernels one by one, fused by no compiler and no hand
-  bool dropout = false;         // on hidden states and attention: masks, and a kernel of its own on scores
+  bool dropout = false;         // on hidden states and attention: masks, and a separate kernel on scores
   double accumulate_bytes = 8;  // per parameter and micro-batch, beside the weight gradient's own result
   bool cuda_graphs = false;     // the host launches nothing one by one
   // Messages.

@@ -82,7 +82,7 @@ MemoryInput memory_input(const Model& model, const WorkShape& shape) {
 
 double layer_activation_bytes(const MemoryInput& input) {
   const double h = real(input.hidden), t = input.shape.sharding.tensor, s = real(input.shape.sequence);
-  // Of the 12, 8 are inputs of norms and of column-parallel projections, 4 the queries and attention's output.
+  // 8 of the 12 are inputs of norms and of column-parallel projections, 4 are the queries and attention's output.
   const double heads = 4 + 4 * real(input.kv_heads) / real(input.heads) + 8 * real(input.ffn) / h;
   const double bytes = hidden_numbers(input) * (8 / sequence_cut(input) + heads / t);
   if (!writes_scores(input.shape.kernels) || input.shape.recompute_attention) return bytes;

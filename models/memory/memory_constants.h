@@ -1,5 +1,5 @@
-// What a process takes beyond the bytes that the mathematics needs: facts of its trainer, and few constants with a
-// meaning and a unit that all trainers share.
+// The memory of a process beyond the bytes that the mathematics needs. It follows from facts of the trainer and from a
+// few constants, each with a meaning and a unit, that all trainers share.
 //
 //   facts       models/trainers/<trainer>.yaml: memory:   the loss on whole logits, a second copy of gradients, ...
 //   constants   models/memory/pooled.yaml                  bytes per logit, share lost to fragmentation, ...
@@ -22,7 +22,7 @@
 
 namespace slipway::models {
 
-// How a trainer makes the loss, which decides what it keeps of each logit.
+// The way in which a trainer computes the loss. It decides the bytes that are kept per logit.
 enum class LossMemory : std::uint8_t {
   vocabulary_parallel,  // fp32 logits of the rank's vocabulary shard, and their gradient
   plain,                // PyTorch's cross entropy; on logits gathered over the tensor group
@@ -77,7 +77,7 @@ struct MemoryConstants {
   MemoryFacts facts;
   // Kept for the backward pass.
   double layer_factor = 1;          // norm and projection inputs, attention, mlp: times the count
-  double norm_copy_bytes = 8;       // per token and h of a layer; norms without a kernel of their own
+  double norm_copy_bytes = 8;       // per token and h of a layer; norms without a fused kernel
   double score_bytes = 5;           // per score, softmax in single kernels (kernels: torch)
   double fused_score_bytes = 5;     // per score, fused softmax
   double gathered_bytes = 4;        // per token and h of a layer: inputs that stay gathered
@@ -98,7 +98,8 @@ struct MemoryConstants {
   // Deviations of the trainer.
   double fragmentation_factor = 1;
   double library_factor = 1;  // on context and communicators
-  // Of z = ln(value / prior) / spread, for memory_parameters() in their order; empty: nothing is uncertain.
+  // Standard deviations of z = ln(value / prior) / spread, for memory_parameters() in their order. Empty: nothing is
+  // uncertain.
   std::vector<double> spreads;
   std::vector<double> covariance;  // row by row
   // Standard deviations of ln(peak) that no constant explains: of one run, and of all runs of one model or cluster.

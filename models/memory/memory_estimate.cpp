@@ -20,7 +20,7 @@ void add_static(MemoryParts& parts, const StageTerms& terms, const MemoryConstan
     parts[MemoryPart::update] += facts.update_bytes * terms.parameters;
 }
 
-// Of the two inputs of each layer: those of qkv, and those of gate and up.
+// The share of a layer's two gathered inputs (that of qkv, and that of gate and up) that stays gathered.
 double share_gathered(const StageTerms& terms, GatheredInputs habit) {
   switch (terms.gathered) {
     case Gathered::all:
@@ -37,7 +37,7 @@ double share_gathered(const StageTerms& terms, GatheredInputs habit) {
   return terms.pipeline == 1 ? 1 : terms.pipeline > 2 ? 0.5 : 0;
 }
 
-// What is there beside the shard that the count has.
+// Bytes beside the shard that is counted.
 double gathered_bytes(const StageTerms& terms, const MemoryConstants& c) {
   if (terms.tensor == 1 || !terms.sequence_parallel) return 0;
   return c.gathered_bytes * share_gathered(terms, c.facts.gathered) * (1 - 1.0 / terms.tensor) * terms.hidden *

@@ -13,12 +13,12 @@
 
 namespace slipway::models {
 
-// Which inputs of a run stayed gathered, where its peak shows it (scenarios/tables/price.cpp). unknown: as the
-// trainer's facts say.
+// The inputs of a run that stayed gathered, where its peak shows it (scenarios/laboratory/tables/price.cpp). unknown:
+// as the trainer's facts say.
 enum class Gathered : std::uint8_t { unknown, all, half_on_many_stages, none };
 
-// What one pipeline rank needs, before a trainer's own habits. Numbers are of one micro-batch on a rank, in
-// units of 2 bytes.
+// The memory of one pipeline rank before the trainer's habits. Numbers are of one micro-batch on a rank, in units of 2
+// bytes.
 struct StageTerms {
   MemoryParts parts;          // as counted by operators (schedules/memory/counted_memory.h)
   double parameters = 0;      // of the shard
@@ -35,11 +35,11 @@ struct StageTerms {
   double scores = 0;                           // of one layer; 0: kernels write none
   double layers_kept = 0;                      // layers times micro-batches held whole; 1 under full recompute
   double embeddings_held = 0, heads_held = 0;  // micro-batches
-  // Of the parts, what the trainer's facts may say is not there.
+  // Bytes of the parts that a trainer may not have, by its facts.
   OptionalBytes optional;  // of the MLP
 };
 MemoryParts estimated(const StageTerms& terms, const MemoryConstants& constants);
-// Of these counted bytes, those that are not there by these facts. A timeline of buffers has them too.
+// Those of the counted bytes that these facts exclude. A timeline of buffers contains them too.
 double absent_bytes(const OptionalBytes& bytes, const MemoryFacts& facts);
 // Sum of these.
 double peak_bytes(const StageTerms& terms, const MemoryConstants& constants);

@@ -30,7 +30,7 @@ struct MemoryOdds {
 };
 MemoryOdds odds_of(const StageTerms& terms, const MemoryConstants& constants);
 
-// A layout that somebody ran.
+// A layout that was run.
 struct MemoryRun {
   std::string trainer, machine;
   MemoryFacts facts;  // of the trainer

@@ -22,7 +22,7 @@ enum class MemoryPart : std::uint8_t {
   gradients,
   optimizer,
   norms,              // inputs of a layer's norms, of those of heads too
-  norm_copies,        // what norms without a kernel of their own keep besides, in fp32
+  norm_copies,        // further fp32 copies of norms without a fused kernel
   projection_inputs,  // inputs of qkv and of the MLP's first projection, as sequence parallelism cuts them
   attention,          // q, k, v and attention's output
   scores,             // s × s, of attention kernels that write them to memory
@@ -67,25 +67,26 @@ struct OptionalBytes {
   OptionalBytes& operator+=(const OptionalBytes& other);
   friend OptionalBytes operator*(double factor, OptionalBytes bytes);
 };
-// Of what `op` keeps.
+// The optional bytes among those that `op` keeps.
 OptionalBytes optional_kept(const Operator& op, const Block& block);
-// Of what `op` holds during its block's backward pass alone: made again, and `copies` times what comes from the host.
+// The optional bytes among those that `op` holds only during its block's backward pass: what is made again, and
+// `copies` times what comes from the host.
 OptionalBytes optional_at_work(const Operator& op, const Block& block, int copies);
 
 // Adds what `op`, an operator of `block`, keeps from forward to backward.
 void add_kept(const Operator& op, const Block& block, const WorkShape& shape, MemoryParts& parts);
 
-// What stays of a split backward pass between its input gradients and its weight gradients (Qi et al. 2024): of every
-// product its input and its output's gradient. Bytes. `first_input_comes_again`: sequence parallelism gathers that of
+// Bytes that a split backward pass keeps between its input gradients and its weight gradients (Qi et al. 2024): for
+// every product its input and its output's gradient. `first_input_comes_again`: sequence parallelism gathers that of
 // the first operator then.
 double bytes_for_weight_grads(std::span<const Operator> operators, bool first_input_comes_again);
 // Adds the same, of operators of `block`.
 void add_kept_for_weights(std::span<const Operator> operators, bool first_input_comes_again, const Block& block,
                           MemoryParts& parts);
 
-// What a segment of the executor keeps because of `gather`, the communicate operator of `block` before it, beside what
-// Operator::saved_bytes counts. A projection's input: the other ranks' shards where the block is recomputed; else
-// nothing, and this rank's shard lies before the gather: less that. Keys and values: those of the other ranks; and
+// Bytes that a segment of the executor keeps because of `gather`, the communicate operator of `block` before it, beside
+// those that Operator::saved_bytes counts. A projection's input: the other ranks' shards where the block is recomputed;
+// else nothing, and this rank's shard lies before the gather: less that. Keys and values: those of the other ranks; and
 // where a causal sequence's two pieces on a rank attend one by one, their joined output beside what the kernel keeps of
 // each.
 double bytes_beside_shard(const Operator& gather, const Block& block, const Sharding& sharding, bool recomputed);

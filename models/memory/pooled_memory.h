@@ -2,8 +2,8 @@
 //
 //   models/memory/pooled.yaml ──► PooledMemory ──constants_of(trainer, machine)──► MemoryConstants
 //
-// A trainer or machine without a deviation of its own takes the usual one, 1, and its whole prior spread. So its
-// intervals are wider. Guarded by tests/models/pooled_memory_test.cpp.
+// A trainer or machine without a fitted deviation has the deviation 1, with its whole prior spread. So its intervals
+// are wider. Guarded by tests/models/pooled_memory_test.cpp.
 #pragma once
 
 #include <string>
@@ -33,7 +33,8 @@ struct PooledMemory {
   std::string fragmentation_source, library_source;
   double row_spread = 0.04, table_spread = 0.03, other_share = 0.01;
   std::string noise_source;
-  // Of z = ln(value / prior) / spread of all constants, then both lists of deviations; row by row. Empty: the priors'.
+  // Covariance of z = ln(value / prior) / spread: all constants, then both lists of deviations, row by row. Empty: that
+  // of the priors.
   std::vector<double> covariance;
 
   std::size_t unknowns() const { return constants.size() + fragmentation.size() + library.size(); }

@@ -21,7 +21,7 @@ namespace slipway::models {
 struct PrintedSettings {
   Generation generation = Generation::other;
   bool fixed_workspace = false;    // CUBLAS_WORKSPACE_CONFIG=:4096:8, of deterministic runs
-  bool transformer_engine = true;  // else no workspace of its own
+  bool transformer_engine = true;  // else it has no workspace
   bool dropout = false;            // masks of two hidden states a layer, a byte a number
   double logit_bytes = 6;          // of Megatron's vocabulary-parallel loss: bf16 logits, and fp32 ones turned in place
   double optimizer_more_bytes = 0;  // per parameter, beside master weights and two moments
@@ -32,7 +32,7 @@ double workspace_bytes(const PrintedSettings& settings);
 struct PrintedMemory {
   double allocated = 0, peak = 0;
 };
-// Of the rank with these terms.
+// The bytes that the rank with these terms prints.
 PrintedMemory printed_memory(const StageTerms& terms, const PrintedSettings& settings);
 
 }  // namespace slipway::models

@@ -51,8 +51,8 @@ double input_bytes(Format format);
 // The format whose peak a product reaches: that of its wider operand.
 Format computes_as(Format format);
 
-// What the products of layers are computed in: the recipes of Transformer Engine and of Megatron-LM (--fp8-recipe,
-// --fp4-recipe). Embedding, head, router and attention stay in the dtype.
+// Formats of the products of layers: the recipes of Transformer Engine and of Megatron-LM (--fp8-recipe, --fp4-recipe).
+// Embedding, head, router and attention stay in the dtype.
 enum class NarrowRecipe : std::uint8_t {
   none,
   delayed,     // FP8, a scale per tensor from steps before
@@ -71,11 +71,11 @@ constexpr const char* name_of(NarrowRecipe recipe) { return name_in(narrow_recip
 
 // The format of its products; none without narrow products.
 std::optional<Format> format_of(NarrowRecipe recipe);
-// Times that a cast reads its input: the scale of a tensor's present maximum needs a pass of its own, and NVFP4 has a
+// Times that a cast reads its input: the scale of a tensor's present maximum needs a separate pass, and NVFP4 has a
 // second scale for the whole tensor (NVIDIA 2025, Pretraining LLMs with NVFP4, section 4).
 int reads_of_cast(NarrowRecipe recipe);
 
-// What a trainer does with narrow formats beside its products.
+// The use of narrow formats by a trainer beside its products.
 struct NarrowHabits {
   // An operand by rows and by columns is one tensor: of a scale per tensor, on GPUs whose products read either way
   // (Transformer Engine's guide, performance considerations: from Blackwell on; before, the other is its transpose).

@@ -194,7 +194,7 @@ class Recomputation {
     }
   }
 
-  // What attention keeps of its output itself, where the projection behind it keeps a narrow copy.
+  // Bytes of its output that attention keeps, where the projection after it keeps a narrow copy.
   double output_bytes(const Operator& op) const {
     if (shape_.narrow == NarrowRecipe::none || (op.kind == OpKind::ring_attention && op.round > 0)) return 0;
     return std::min(op.saved_bytes,

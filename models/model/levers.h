@@ -109,7 +109,7 @@ struct Levers {
   bool operator==(const Levers&) const = default;
 };
 
-// Whether a layer of this block has the module; where it has not, recomputing it does nothing.
+// True if a layer of this block has the module. Otherwise recomputing it has no effect.
 bool has_module(const Block& block, RecomputedModule module);
 
 // Launches with which a checkpoint takes and sets the generators' states, beside those of its kernels

@@ -127,7 +127,7 @@ std::int64_t parameter_count(const Model& model) {
 }
 
 // The copy of the embedding that multi-token prediction has counts: its matrix is as large as that of the head, which a
-// token goes through once more. Of a tied head, that is left out.
+// token goes through once more. With a tied head that copy is not counted.
 std::int64_t mfu_parameter_count(const Model& model) { return sum_of_blocks(model) - idle_parameters(model); }
 
 std::int64_t active_parameter_count(const Model& model) { return parameter_count(model) - idle_parameters(model); }

@@ -41,14 +41,14 @@ inline constexpr std::array norm_place_names{Named{NormPlace::input, "input"}, N
 enum class Parallel : std::uint8_t { none, one_norm, two_norms };
 inline constexpr std::array parallel_names{Named{Parallel::none, "none"}, Named{Parallel::one_norm, "one-norm"},
                                            Named{Parallel::two_norms, "two-norms"}};
-// What a norm of queries and keys goes over: each head with the same weights (Qwen3), all heads at once (OLMo 2), each
+// The range of a norm of queries and keys: each head with the same weights (Qwen3), all heads at once (OLMo 2), each
 // head without weights (Llama 4).
 enum class QkNorm : std::uint8_t { head, all, unweighted };
 inline constexpr std::array qk_norm_names{Named{QkNorm::head, "head"}, Named{QkNorm::all, "all"},
                                           Named{QkNorm::unweighted, "unweighted"}};
 enum class Family : std::uint8_t { llama, gpt, bert };
-// How a router's outputs become the weights of experts: softmax over all experts (Shazeer et al. 2017), or the sigmoid of
-// each (DeepSeek-AI 2024, DeepSeek-V3, equation 15).
+// The function from a router's outputs to the weights of experts: softmax over all experts (Shazeer et al. 2017), or
+// the sigmoid of each (DeepSeek-AI 2024, DeepSeek-V3, equation 15).
 enum class RouterScores : std::uint8_t { softmax, sigmoid };
 inline constexpr std::array router_scores_names{Named{RouterScores::softmax, "softmax"},
                                                 Named{RouterScores::sigmoid, "sigmoid"}};

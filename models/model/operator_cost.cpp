@@ -357,12 +357,12 @@ void set_attention(Operator& op, const CostInput& in) {
 }
 
 // One round: the queries of this rank on one block of s/c keys and values. In a causal sequence half of the own block
-// is visible. Of every other block, half the keys are visible to all queries or all keys to half the queries
+// is visible. In every other block, half the keys are visible to all queries, or all keys to half the queries
 // (models/model/token_ranges.h). So all rounds but the first are half a square without a mask. Rounds keep the
 // log-sum-exp and make scores again (Liu et al. 2023), as flash kernels do: 5 products backward for 2 forward. Round 0
-// keeps queries, keys and values; the passing blocks are sent around once more in the backward pass.
-// After round 0, the partial output is also read and added to the sum, in the format of sums. Backward the same happens
-// to the gradient of the queries.
+// keeps queries, keys and values; the passing blocks are sent around once more in the backward pass. After round 0, the
+// partial output is also read and added to the sum, in the format of sums. Backward the same happens to the gradient of
+// the queries.
 void set_ring_attention(Operator& op, const CostInput& in) {
   const Block& block = in.block;
   const Sharding& cut = in.shape.sharding;

@@ -138,7 +138,7 @@ class BlockWriter {
     compute(OpKind::expand, "q_up", wire_branch, wire_branch, set_queries);
   }
 
-  // What is gathered in place of the input: both latents and the keys' turned numbers. Queries without a latent need the
+  // Numbers gathered in place of the input: both latents and the keys' rotary part. Queries without a latent need the
   // input too.
   double latent_numbers() const {
     const Block& block = in_.block;

@@ -15,7 +15,7 @@
 //
 // With experts the MLP is route ─ up ─ activation ─ down ─ combine, over rows: each token has a row for each of its
 // experts, and rows are sorted by expert. A tensor rank holds its columns of every expert, as of an MLP, and the whole
-// router. Shared experts are an MLP beside that, on a wire of its own (-s). Where experts are divided among ranks
+// router. Shared experts are an MLP beside that, on a separate wire (-s). Where experts are divided among ranks
 // (dispatches), rows travel, and each rank routes the tokens that sequence parallelism leaves it:
 //
 //   norm2 ─┬ route ─ [dispatch] ┄ [ag_experts] ─ up ─ activation ─ down ─ [rs_experts] ─ [combine] ─┬ combine ─ add2

@@ -60,7 +60,7 @@ void add_latents(std::vector<Parameter>& list, const Block& block, const std::st
   list.push_back(matrix(name + "kv_down.weight", block.kv_latent + block.rope_head_dim, block.hidden, -1));
 }
 
-// What is divided by heads, but for the output projection.
+// Parameters divided by heads, except the output projection.
 void add_heads(std::vector<Parameter>& list, const Block& block, const std::string& prefix) {
   const std::int64_t q = block.heads * block.head_dim, k = block.kv_heads * block.head_dim;
   const std::int64_t v = block.kv_heads * value_dim(block);

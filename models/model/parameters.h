@@ -70,11 +70,11 @@ int copies_of(const Parameter& parameter, int degree);
 std::int64_t copied_elements(const Parameter& parameter, int degree);
 // The first of pieces_of: without those that a lower tensor rank has too.
 std::vector<Piece> own_pieces_of(const Parameter& parameter, int rank, int degree);
-// Elements of a block on one rank: of its experts, where tokens are dispatched to them, and of everything else. Of the
-// dense ones, `linears` are those of a layer's Linears, which may be cast to a narrow format.
+// Elements of a block on one rank: of its experts, where tokens are dispatched to them, and of everything else.
+// `linears` counts those of the dense ones that are in a layer's Linears, which may be cast to a narrow format.
 // `shares_table`: a tied head counts without its matrix, which is the embedding's tensor (schedules/step/placement.h).
-// Throws std::invalid_argument as pieces_of, and where the expert degree does not divide the experts.
-// `frozen` ones are not trained: they have no gradient and no optimizer state (levers.h: LoRA).
+// Throws std::invalid_argument as pieces_of, and where the expert degree does not divide the experts. `frozen` ones are
+// not trained: they have no gradient and no optimizer state (levers.h: LoRA).
 struct BlockElements {
   std::int64_t dense = 0, experts = 0, linears = 0;
   std::int64_t frozen = 0, frozen_experts = 0;  // of dense, of experts

@@ -1,4 +1,4 @@
-// How unevenly a router sends tokens to experts, and what the rank with the most of them gets.
+// Unbalanced routing: the tokens of each expert, and the load of the rank with most of them.
 //
 //   popularity   the i-th most popular expert of a layer: i^−skew (Zipf); which expert that is differs from layer to
 //                layer, drawn by the seed
@@ -37,8 +37,8 @@ struct Routing {
   bool operator==(const Routing&) const = default;
 };
 
-// What the loss balances together, where a micro-batch has `micro_batch` sequences: so many sequences, which are the
-// micro-batches of so many data ranks, or one of so many parts of a micro-batch.
+// The number of sequences over which the loss balances. A micro-batch has `micro_batch` sequences; the number is that
+// of the micro-batches of several data ranks, or of a part of one micro-batch.
 inline std::int64_t balanced_sequences(const Routing& routing, std::int64_t micro_batch) {
   return routing.balancing_sequences > 0 ? routing.balancing_sequences : micro_batch;
 }

@@ -1,4 +1,4 @@
-// How one block's work is divided inside a pipeline stage. This part of a layout changes shapes and adds communication
+// The division of one block's work inside a pipeline stage. This part of a layout changes shapes and adds communication
 // to the operator list. schedules/step/layout.h has the members.
 #pragma once
 
@@ -12,15 +12,15 @@
 
 namespace slipway::models {
 
-// How a context rank gets the keys and values of the others: all at once before its attention, or block by block while
-// it computes on the one before (Liu et al. 2023; `--cp-comm-type` of Megatron-LM: all_gather, p2p).
+// The way in which a context rank gets the keys and values of the others: all at once before its attention, or block by
+// block while it computes on the one before (Liu et al. 2023; `--cp-comm-type` of Megatron-LM: all_gather, p2p).
 enum class ContextExchange : std::uint8_t { all_gather, ring };
 inline constexpr std::array exchange_names{Named{ContextExchange::all_gather, "all-gather"},
                                            Named{ContextExchange::ring, "ring"}};
 
-// How tokens get to the ranks of their experts (`--moe-token-dispatcher-type` of Megatron-Core; models/machine/dispatch.h
-// has the bytes): each row by itself; all tokens of the group to everyone; once to each node over the network and once
-// to each GPU inside it, as DeepEP and HybridEP do.
+// The way in which tokens get to the ranks of their experts (`--moe-token-dispatcher-type` of Megatron-Core;
+// models/model/token_copies.h counts what travels): each row by itself; all tokens of the group to everyone; once to
+// each node over the network and once to each GPU inside it, as DeepEP and HybridEP do.
 enum class Dispatcher : std::uint8_t { alltoall, allgather, deepep, hybridep };
 inline constexpr std::array dispatcher_names{
     Named{Dispatcher::alltoall, "alltoall"}, Named{Dispatcher::allgather, "allgather"},

@@ -1,4 +1,4 @@
-// How many copies of a token travel to the ranks of its experts.
+// The number of copies of a token that travel to the ranks of its experts.
 //
 //   alltoall             a copy for each expert on another rank: k·(n−1)/n of them over n ranks
 //   deepep, hybridep     one to each other node that has one of its experts, and there one to each GPU that has
@@ -22,7 +22,7 @@ struct TokenTraffic {
   double reach = 1;   // share of all experts among which a token's are
   bool operator==(const TokenTraffic&) const = default;
 };
-// Of the model's blocks with experts, the one with most per token.
+// The traffic of the block with experts that has most per token.
 TokenTraffic token_traffic(const Model& model, Dispatcher dispatcher);
 
 // Places, of `places` with equally many experts, that have at least one of a token's.

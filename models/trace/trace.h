@@ -1,4 +1,4 @@
-// What happened, or is predicted: one record per (step, rank, task). Both engines write this and nothing else, so a
+// The trace, measured or predicted: one record per (step, rank, task). Both engines write this and nothing else, so a
 // prediction and a measurement join on (step, rank, label).
 //
 // work = end − latest start over the members of a transfer or collective; the rest of that rank's interval is waiting.

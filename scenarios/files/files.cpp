@@ -81,7 +81,7 @@ mode_t rights_of(const std::string& target) {
   return 0666 & ~mask;
 }
 
-// A new empty file beside `target`. Nobody can guess its name, so nobody can put a link there before.
+// A new empty file beside `target`. Its name cannot be guessed, so no link can be put there before.
 int named_beside(const std::string& target, std::string& name) {
   name = target + ".writing-XXXXXX";
   return ::mkstemp(name.data());

@@ -18,7 +18,7 @@ std::string unreadable(const std::string& path);
 
 // A file that appears whole or not at all. It is written without a name in its target's folder; commit() gives it one
 // and renames it. Without commit it leaves nothing behind, also where the process is killed. Where a file system has no
-// files without names, it has one that nobody can guess, and a killed process leaves it.
+// files without names, the name cannot be guessed, and a killed process leaves the file.
 //
 //   a new or regular file     nameless beside it ──► renamed over it, with the rights of what was there
 //   a symbolic link           the same for the file that it leads to; the link stays

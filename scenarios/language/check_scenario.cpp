@@ -91,7 +91,7 @@ void ask_the_rules(Settings& settings, bool has_model, bool has_cluster, const S
   }
 }
 
-// What a scenario's schedule.csv must be: a whole step of the scenario's shape.
+// Checks of schedule.csv: it must be a whole step of the scenario's shape.
 
 // Every micro-batch on half of the stages: what Chimera's rows look like to a schedule with one copy.
 bool looks_bidirectional(const ActionLists& lists, const ScheduleShape& shape) {

@@ -39,7 +39,7 @@ class TreeBuilder : public YAML::EventHandler {
  public:
   TreeBuilder(std::string file, Defects& defects) : file_(std::move(file)), defects_(defects) {}
 
-  // Of the document that was read; nothing, where it is empty.
+  // The root of the document that was read; empty if the document is.
   std::optional<Value> take_root() { return std::move(root_); }
 
   void OnDocumentStart(const YAML::Mark&) override {}

@@ -68,7 +68,7 @@ void lay_over(Value& base, const Value& over) {
   }
 }
 
-// Of a family that exists. They are part of the program, so a mistake in one is a mistake of ours.
+// The file of an existing family. These files are part of the program, so a mistake in one is a defect of Slipway.
 Value family_file(std::string_view type) {
   const EmbeddedFile* file = family_named(type);
   if (file == nullptr) throw std::logic_error("no family " + std::string(type));
@@ -213,7 +213,7 @@ class ConfigReader {
     fields_.only_predicted.push_back(entry.key);
   }
 
-  // Newer configs keep the base of the rotary angles in a map of its own, or in one for each kind of layer.
+  // Newer configs keep the base of the rotary angles in a separate map, or in one map for each kind of layer.
   void read_rope() {
     for (const char* field : {"partial_rotary_factor", "rotary_pct"})
       if (const Value* share = config_.find(field); !is_missing(share)) read_fraction(*share);
@@ -324,8 +324,8 @@ class ConfigReader {
   double fraction_ = 1;
 };
 
-// What is in blocks that are not modelled, by a field that only they have. Said before the model_type is looked up, as
-// the reason is more use than an unknown name.
+// Contents of blocks that are not modelled, by a field that only they have. They are reported before the model_type is
+// looked up, because the reason is more useful than an unknown name.
 const std::pair<std::string_view, std::string_view> unknown_blocks[] = {
     {"hybrid_override_pattern", "layers of state spaces (Mamba) beside attention"},
     {"ssm_state_size", "layers of state spaces (Mamba)"},

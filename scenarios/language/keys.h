@@ -37,13 +37,14 @@ enum class KeyType : std::uint8_t {
   words,     // a list of `choices`
 };
 
-// Maxima of numbers and integers that have none of their own; the second is the largest double below 2^63.
+// Default maxima of numbers and integers; the second is the largest double below 2^63.
 constexpr double unbounded = 1e300, largest_int64 = 9223372036854774784.0;
 
 class Settings;
 struct Scenario;
 
-// How a key's value gets into the field of a Scenario (or a Machine) that holds it, and out again as YAML (binding.h).
+// Access to the field of a Scenario (or a Machine) that holds a key's value: set from a value, and written as YAML
+// (binding.h).
 template <class Target>
 struct BindingTo {
   void (*read)(const Settings& settings, std::string_view path, Target& target) = nullptr;
@@ -61,15 +62,15 @@ struct Key {
   double min = 0, max = 2147483647;  // integer, number, integers; inclusive
   bool above_min = false;            // min itself is excluded
   Unit unit = Unit::pure;            // number
-  bool wants_unit = false;           // number: a bare one is refused, because nobody means the base unit
+  bool wants_unit = false;           // number: a bare one is refused, because the base unit is never meant
   std::vector<std::string_view> (*choices)() = nullptr;
-  // choice: what is meant by a word that is none of them nor spelled like one; empty: nobody knows.
+  // choice: the probable meaning of a word that is neither a choice nor spelled like one; empty: unknown.
   std::string (*hint)(std::string_view word) = nullptr;
-  std::string_view shorthand = "";  // section: the key that a bare word stands for
-  bool writes_derived = false;      // bound: the resolved text has the value also where the scenario did not give it
-  bool names_file = false;          // text: names a file
-  bool built_in = false;            // besides: a bare word names something built in
-  Binding bound = {};               // scalar keys of a scenario; models, clusters and files have loaders of their own
+  std::string_view shorthand = "";     // section: the key that a bare word stands for
+  bool writes_derived = false;         // bound: the resolved text has the value also where the scenario did not give it
+  bool names_file = false;             // text: names a file
+  bool built_in = false;               // besides: a bare word names something built in
+  Binding bound = {};                  // scalar keys of a scenario; models, clusters and files have separate loaders
   BindingTo<Machine> of_machine = {};  // keys of a machine profile
 };
 
@@ -82,7 +83,7 @@ std::span<const Key> machine_keys();      // models/machine/profiles/*.yaml and 
 std::span<const Key> library_keys();      // models/model/library/*.yaml
 std::span<const Key> block_table_keys();  // cluster.block_times
 
-// Whether a text is a path rather than the name of something built in: "./h100.yaml", "config.json".
+// True if a text is a path and not the name of a built-in item: "./h100.yaml", "config.json".
 bool looks_like_path(std::string_view text);
 
 // The table's key for a concrete path ("cluster.groups.0.nodes"); nullptr when there is none.

@@ -167,7 +167,8 @@ class ListExpression {
   std::size_t at_ = 0;
 };
 
-// Of zeros and ones. Where the text is one number, `with_period(layer)` says which layers are ones, the first being 0.
+// Parses a list of zeros and ones. Where the text is one number, `with_period(layer)` returns true for the ones; layers
+// count from 0.
 template <typename WithPeriod>
 std::optional<std::vector<std::int64_t>> pattern_of(const std::string& text, std::int64_t layers,
                                                     WithPeriod with_period) {

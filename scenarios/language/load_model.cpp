@@ -204,7 +204,7 @@ void check_heads(Settings& settings, const ModelFields& fields) {
                     "change model.kv_heads or model.heads");
 }
 
-// What belongs to something that is not there, or contradicts it.
+// Refuses keys of features that the model does not have, and contradictions.
 void check_features(Settings& settings, const ModelFields& fields) {
   const auto refuse = [&](const std::string& name, const std::string& why, const std::string& allowed,
                           const std::string& remedy) {
@@ -271,7 +271,7 @@ Enum choice(const ModelFields& fields, std::string_view name, const std::array<m
   return models::value_in(names, word(fields, name, names.front().name)).value_or(names.front().value);
 }
 
-// What the blocks of a decoder have in common.
+// The common features of a decoder's blocks.
 Block features_of(const ModelFields& fields) {
   const auto n = [&](std::string_view name) { return whole(fields, name); };
   Block block;

@@ -287,7 +287,7 @@ std::optional<Trainer> trainer_from_yaml(const std::string& text, const std::str
 
 namespace {
 
-// A version of a built-in trainer, read when somebody asks for it; each file is parsed once.
+// A version of a built-in trainer, read on first use; each file is parsed once.
 const Trainer* read_built_in(const std::string& name, const std::string& version, const Reference& from,
                              Defects& defects) {
   static std::mutex guard;

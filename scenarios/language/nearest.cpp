@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::size_t most_words = 4;  // more are no answer
 
-// What a misspelling may take: a third of the letters.
+// The most edits of a misspelling: a third of the letters.
 int most_edits(std::string_view typed) { return std::max(1, static_cast<int>(typed.size()) / 3); }
 
 // "bf16" in "bfloat16", the first letter the same. Two letters are in too many words.

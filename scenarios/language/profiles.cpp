@@ -1,4 +1,4 @@
-// What all profiles have in common: where they lie.
+// Paths, which all profiles have in common.
 #include <filesystem>
 
 #include "scenarios/language/nearest.h"

@@ -18,7 +18,7 @@
 
 namespace slipway::scenarios {
 
-// Who asked for a file, for errors about the file as a whole.
+// The key that names a file, for errors about the file as a whole.
 struct Reference {
   Origin origin;
   std::string key;     // "cluster.machine"
@@ -38,8 +38,8 @@ std::string machine_to_yaml(const Machine& machine);
 std::optional<EmbeddedFile> embedded_named(std::span<const EmbeddedFile> files, const std::string& name,
                                            const std::string& what, const Reference& from, Defects& defects);
 
-// What is known of a model's shape, by key name ("layers", "kv_heads", "tied" as 0 or 1); the scenario's
-// own keys are laid over it before a Model is made.
+// The known shape of a model, by key name ("layers", "kv_heads", "tied" as 0 or 1); the scenario's own keys are laid
+// over it before a Model is made.
 struct ModelFields {
   std::string name, family;
   std::map<std::string, double, std::less<>> numbers = {};
@@ -49,9 +49,9 @@ struct ModelFields {
 
 // models/model/library/<name>.yaml; name must exist.
 std::optional<ModelFields> library_model(const std::string& name, Defects& defects);
-// A Hugging Face config.json by its model_type's file, models/model/families/<model_type>.yaml (hugging_face.cpp). Of a
-// model of text and images, its text part. What Slipway does not have (state spaces, gated delta nets, sparse attention)
-// is an error that names the field, never ignored.
+// A Hugging Face config.json by its model_type's file, models/model/families/<model_type>.yaml (hugging_face.cpp). From
+// a model of text and images it reads the text part. What Slipway does not have (state spaces, gated delta nets, sparse
+// attention) is an error that names the field, never ignored.
 std::optional<ModelFields> read_config(const std::string& path, const Reference& from, Defects& defects);
 
 // Measured times per Transformer block: the path of a block table (cluster.block_times).

@@ -45,7 +45,7 @@ std::span<const Symbol> symbols_of(Unit unit) {
 
 bool takes_prefix(Unit unit) { return unit == Unit::bytes || unit == Unit::bytes_per_second || unit == Unit::flops; }
 
-// What "GB/s" and the like stand for; empty when it is no unit of this kind.
+// The meaning of "GB/s" and the like; empty for anything else than a unit of this kind.
 std::optional<Symbol> symbol_named(std::string_view suffix, Unit unit) {
   for (const Symbol& symbol : symbols_of(unit)) {
     if (suffix == symbol.text) return symbol;

@@ -1,5 +1,5 @@
-// Reads a scenario: the file, --set, the table of keys, the rule book. It knows no prices, so it leaves a split that is to
-// be balanced by time to its caller; scenarios/predict/load_scenario.h is the caller that everybody else wants.
+// Reads a scenario: the file, --set, the table of keys, the rule book. It knows no prices, so its caller derives a
+// split that is balanced by time. scenarios/predict/load_scenario.h does so, and all other code calls that.
 //
 //   text ──parse──► Value ──keys──► Scenario ──rules──► derive_split ──► resolved text
 //
@@ -21,10 +21,10 @@ using DeriveSplit = std::function<void(Settings& settings, Scenario& scenario)>;
 
 LoadResult read_scenario(const std::string& path, const std::vector<std::string>& overrides,
                          const DeriveSplit& derive_split = nullptr);
-// Of a text that will be the file `path`: its name, and the folder of its relative paths.
+// Reads a text instead of a file. `path` gives the scenario its name and the folder of its relative paths.
 LoadResult read_scenario_text(const std::string& text, const std::string& path,
                               const DeriveSplit& derive_split = nullptr);
-// Of a run in a table: without a file, and without the resolved text.
+// Reads a run of a table: it has no file and gets no resolved text.
 LoadResult read_run(const Value& document, const DeriveSplit& derive_split = nullptr);
 
 }  // namespace slipway::scenarios

@@ -24,14 +24,14 @@
 
 namespace slipway::scenarios {
 
-// How nodes fail and training recovers (`slipway goodput`).
+// Failures of nodes and recovery of the training (`slipway goodput`).
 struct FaultModel {
   FaultyTraining training;                // what steps and nodes there are is known later (goodput_report.h)
   double checkpoint_interval = 0;         // seconds; 0: run.checkpoint_steps, else the best by Daly 2006
   std::optional<double> checkpoint_cost;  // seconds
 };
 
-// How the batch grows from schedule.global_batch, and how the loss falls (`slipway growth`). 0: not given.
+// Growth of the batch from schedule.global_batch, and the curve of the loss (`slipway growth`). 0: not given.
 struct GrowthChoice {
   bool given = false;  // training.growth
   std::optional<BatchRule> rule;
@@ -98,8 +98,8 @@ std::string describe(const std::vector<ScenarioError>& errors);
 // overlaps. After loading, and again when one of these changed.
 void derive_step(Scenario& scenario);
 
-// What the trainer does where the scenario, or a row of published runs, does not say. Unfused kernels cannot go around
-// (schedules/rules/rules.cpp). The exchange is that of any context degree, so that `plan` may raise it.
+// The trainer's default where the scenario, or a row of published runs, states nothing. Unfused kernels cannot go
+// around (schedules/rules/rules.cpp). The exchange is that of any context degree, so that `plan` may raise it.
 ContextExchange usual_exchange(const Scenario& scenario);
 SplitKind usual_split(const Scenario& scenario);
 // The dtype in which gradients are reduced, of a run that keeps them in `kept`.

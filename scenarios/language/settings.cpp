@@ -223,7 +223,7 @@ std::string not_a_split(const Key& key, const Value& value) {
   return "";
 }
 
-// What the user of a word that is none of the choices probably meant; empty: nobody knows.
+// The probable meaning of a word that is not a choice; empty: unknown.
 std::string meant_by(const Key& key, const std::string& word) {
   std::string hint = key.hint != nullptr ? key.hint(word) : "";
   const std::vector<std::string_view> names = key.choices();

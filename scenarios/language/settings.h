@@ -60,7 +60,7 @@ class Settings {
   std::set<std::string, std::less<>> bad_;
 };
 
-// What is wrong with `value` as a value of `key`; empty when nothing is.
+// The defect of `value` as a value of `key`; empty: none.
 std::string wrong_with(const Key& key, const Value& value);
 // "model: gpt2" → "model: {name: gpt2}", for every section of the table that has a shorthand.
 void expand_shorthands(Value& document, std::span<const Key> table);

@@ -23,7 +23,7 @@ struct AnswerKeys {
   std::vector<AnswerKey> keys;
 };
 
-// What an answer's keys are read off (description.h).
+// The declaration of an answer, from which its keys are read (description.h).
 template <typename Answer>
 class Description;
 

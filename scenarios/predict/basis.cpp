@@ -59,7 +59,7 @@ Word modules_word(const Step& s) {
   return words.empty() ? "none" : words;
 }
 
-// What no published run of a fit has, of which only the parts were tested.
+// Features that no run of a fit has; only their parts were tested.
 Word levers_word(const Step& s) {
   std::string words;
   const auto add = [&](bool is_on, const char* word) {

@@ -1,5 +1,5 @@
-// What a prediction rests on, and where the scenario lies outside it: the runs that the constants of a step were fitted
-// to (models/fit/fitted_runs.h), as the file of constants describes them.
+// The basis of a prediction: the runs that the constants of a step were fitted to (models/fit/fitted_runs.h), as the
+// file of constants describes them, and the settings of the scenario that lie outside those runs.
 //
 //   runs of a trainer on a machine: least and most of each quantity, words of each choice ──┐
 //   scenario ───────────────────────────────────────────────────────────────────────────────┴─► OutsideFit, ...
@@ -29,7 +29,7 @@ struct OutsideFit {
 // "tensor 8 (fitted: 1)", "recompute full (fitted: none, selective)"
 std::string describe(const OutsideFit& outside);
 
-// Widens what is known of a trainer's runs on a machine by a run of this step.
+// Widens the ranges of a trainer's runs on a machine by a run of this step.
 void add_run(const Step& step, const std::string& trainer, const std::string& machine, FittedOf of,
              std::vector<FittedRuns>& seen);
 

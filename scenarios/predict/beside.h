@@ -40,7 +40,7 @@ Neighbours beside(const Scenario& first, const Scenario& second, Interleaving in
                   const std::function<void(const std::string& what, double done_share)>& progress);
 
 std::string beside_text(const Neighbours& neighbours);
-// What --json prints.
+// The description of --json.
 const Description<Neighbours>& neighbours_description();
 
 }  // namespace slipway::scenarios

@@ -105,7 +105,7 @@ class UntypedDescription {
   const std::vector<Field>& fields() const { return fields_; }
   void push(Field field) { fields_.push_back(std::move(field)); }
   Field& last() { return fields_.back(); }
-  // Of the field declared last.
+  // Sets the column of the field declared last.
   void set_number_column(std::string heading, std::function<std::string(double)> format);
   void set_text_column(std::string heading);
   void set_null_where_absent();
@@ -234,7 +234,7 @@ class Description {
     untyped_.set_text_column(std::move(heading));
     return *this;
   }
-  // A column without a key of its own, behind the one declared last.
+  // A column without a key, after the one declared last.
   Description& only_column(std::string heading, std::function<std::string(const Answer&)> cell) {
     push({{}, {}, [](const void*, nlohmann::json&) { return false; }, {}});
     return wide_column(std::move(heading), std::move(cell));
@@ -301,7 +301,7 @@ class Description {
   UntypedDescription untyped_;
 };
 
-// What a key may be got by.
+// The ways to get the value of a key.
 
 // `get` of what `part` returns.
 template <typename Part, typename Get>

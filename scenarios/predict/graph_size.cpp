@@ -34,7 +34,7 @@ Step with_replicas(Step step, std::int64_t count) {
 
 using Tasks = std::function<double(std::int64_t count)>;
 
-// A number that the step has too many of: two smaller ones that tell of it.
+// A count of the step that is large, and two smaller values from which the graph's size is extrapolated.
 struct Line {
   std::int64_t own = 0, first = 0, second = 0;
   double extrapolated(const Tasks& tasks_of) const {
@@ -55,7 +55,7 @@ std::optional<Line> line(std::int64_t begin, std::int64_t own, const std::functi
   return std::nullopt;
 }
 
-// Actions of its own are those of one number of micro-batches.
+// A step with given actions has one possible number of micro-batches.
 std::optional<Line> along_micro_batches(const Step& step) {
   if (step.actions != nullptr) return std::nullopt;
   return line(1, micro_batches_of(step),
@@ -91,7 +91,7 @@ double free_of_limit() {
   return std::max(0.0, static_cast<double>(limit.rlim_cur) - page * number_in("/proc/self/statm"));
 }
 
-// What a control group (version 2) may still take; files that it has cached make room.
+// Bytes that a control group (version 2) may still take. Cached files count as free.
 double free_of_group() {
   const double most = number_in("/sys/fs/cgroup/memory.max");
   if (most == unlimited) return unlimited;

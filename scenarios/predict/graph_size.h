@@ -1,6 +1,6 @@
-// How large a task graph will be, before it is lowered: of ten million tasks one would otherwise hear that memory is out
-// after a minute. Tasks grow in proportion to micro-batches and, where all ranks are laid out, to replicas. So small steps
-// tell:
+// The size of a task graph before it is lowered. Without it a graph of ten million tasks would end after a minute for
+// lack of memory. Tasks grow in proportion to micro-batches and, where all ranks are laid out, to replicas. So the size
+// is extrapolated from small steps:
 //
 //   tasks │            ● asked for
 //         │        ╱
@@ -21,12 +21,12 @@ namespace slipway::scenarios {
 constexpr double bytes_per_task = 550;
 
 struct GraphSize {
-  double tasks = 0;    // 0: unknown, because no smaller step tells
+  double tasks = 0;    // 0: unknown, because there is no smaller step
   double seconds = 0;  // until it is prepared, by the clock; 0: unknown, and there are more tasks than these
 };
 
-// Of the step's graph. `prepare` returns the number of tasks of a smaller step. `all_ranks`: it lays out every rank, so
-// steps of fewer replicas tell of more.
+// The size of the step's graph. `prepare` returns the number of tasks of a smaller step. `all_ranks`: every rank is
+// laid out, so the number of replicas is extrapolated too.
 GraphSize estimated_size(const Step& step, bool all_ranks, const std::function<std::size_t(const Step&)>& prepare);
 
 // Bytes that this process may still take: of the machine, of its control group and of `ulimit -v`.

@@ -37,7 +37,7 @@ struct TrainingCost {
 std::optional<TrainingCost> training_cost(const Scenario& scenario, double step_time_s);
 const Description<TrainingCost>& training_cost_keys();
 
-// What uneven routing costs: the rank with the most rows decides (models/model/routing.h).
+// The cost of uneven routing: the rank with the most rows decides (models/model/routing.h).
 struct SkewCost {
   double load = 1;    // its rows by those of balanced routing, on average over the layers with experts
   double cost_s = 0;  // of a step, against balanced routing

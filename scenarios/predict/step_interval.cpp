@@ -126,7 +126,7 @@ std::vector<Sensitivity> sensitivities(const StepInterval& interval) {
 double probability_faster(const Scenario& scenario, double step_s, const StepInterval& interval, double other_s,
                           const StepInterval& other) {
   if (!is_priced_by_trainer(scenario.cluster)) {
-    std::vector<double> apart = interval.directions;  // what both layouts err in alike does not tell them apart
+    std::vector<double> apart = interval.directions;  // errors that both layouts share cancel
     for (std::size_t d = 0; d < apart.size(); ++d) apart[d] -= other.directions[d];
     const double spread = std::hypot(norm_of(apart), interval.runs, other.runs);
     return normal_share(std::log(other_s / step_s) / spread);

@@ -1,13 +1,13 @@
-// How sure a predicted step time is: 90 of 100 measured runs are expected within the interval.
+// The 90 % interval of a predicted step time: 90 of 100 measured runs are expected within it.
 //
 //   replay ──► critical path ──► d ln step / d ln c ──┐
 //   covariance of the fitted constants ───────────────┴─► spread of the constants ─┐
 //   what runs differ in beyond them (PooledConstants::row_spread) ─────────────────┼─► Student's t ──► low, high
 //   settings outside the fitted runs ──────────────────────────────────────────────┤
-//   GPUs whose kernels nobody has measured ────────────────────────────────────────┘
+//   GPUs without measured kernels ─────────────────────────────────────────────────┘
 //
-// A profile that `slipway calibrate` fitted has both of its own: slopes by its numbers with their deviations, and the
-// spread of tasks which the fit had not seen (Machine::deviations, Machine::spread).
+// A profile that `slipway calibrate` fitted replaces both: slopes by its numbers with their deviations, and the spread
+// of tasks that the fit had not seen (Machine::deviations, Machine::spread).
 // Guarded by tests/scenarios/step_interval_test.cpp.
 #pragma once
 
@@ -34,14 +34,14 @@ struct StepInterval {
   // kernels taken from another GPU.
   double constants = 0, runs = 0, outside = 0, kernels = 0;
   std::vector<MachineSlopes> slopes;
-  // Of a calibrated profile: by its fitted numbers, and what its fit's directions do to ln(step).
+  // For a calibrated profile: slopes by its fitted numbers, and the change of ln(step) along each direction of its fit.
   std::vector<Sensitivity> numbers;
   std::vector<double> directions;
   double half_width() const;  // of ln(step)
 };
 
-// Of a step that takes `step_s`. `outside`: how many settings lie outside the fitted runs (basis.h). Unset where neither
-// fitted constants nor a calibrated profile price the step.
+// The interval of a step that takes `step_s`. `outside`: number of settings outside the fitted runs (basis.h). Empty
+// where neither fitted constants nor a calibrated profile price the step.
 std::optional<StepInterval> step_interval(const PreparedStep& prepared, double step_s, std::size_t outside);
 // Constants whose 1 % change moves the step by at least 0.01 %, largest first.
 std::vector<Sensitivity> sensitivities(const StepInterval& interval);

@@ -18,7 +18,8 @@ struct ComputeSpan {
 std::vector<std::vector<ComputeSpan>> compute_spans(const Trace& trace) {
   const auto windows = static_cast<std::size_t>(std::max(1, trace.steps / trace.window));
   const auto ranks = static_cast<std::size_t>(trace.ranks);
-  // A file's numbers of steps and ranks are no reason to allocate. Of few, the error below names what is missing.
+  // The file's numbers of steps and ranks are untrusted, so large ones need as many records. For small ones the error
+  // below names what is missing.
   constexpr std::size_t few = 1'000'000;
   if (windows * ranks > std::max(few, trace.records.size()))
     throw std::invalid_argument("the trace has " + std::to_string(trace.records.size()) + " tasks, too few for " +

@@ -196,7 +196,8 @@ class Builder {
     }
   }
 
-  // Of the rank's spans that ended before each began: the last; at one date, that of its own lane.
+  // The cause of a span is the span of its rank that ended last before it began. Among several at one date it is that
+  // of its lane.
   void find_causes(const RankView& row) {
     struct End {
       double at;
@@ -267,7 +268,7 @@ class Builder {
            });
   }
 
-  // What equal rows share, as the key of a look-up.
+  // A hash that equal rows share.
   std::size_t hash_of(const RankView& row) const {
     std::size_t hash = row.lanes.size();
     const auto mix = [&](std::size_t value) { hash = (hash ^ value) * 1099511628211U; };  // FNV's prime

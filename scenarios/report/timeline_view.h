@@ -27,11 +27,11 @@
 
 namespace slipway::scenarios {
 
-// What a kind of task is coloured as. The page has one colour for each.
+// The colour of a kind of task on the page.
 enum class SpanColour : std::uint8_t { forward, backward, weight_grad, recompute, optimizer, communication, other };
 SpanColour colour_of_kind(std::string_view kind);
 
-// Why a span could not begin before its cause ended.
+// The reason why a span could not begin before its cause ended.
 enum class Wait : std::uint8_t {
   none,         // it waited for nothing
   input,        // the cause makes what it needs
@@ -69,7 +69,7 @@ struct MemoryPoint {
   double at_s = 0, bytes = 0;  // holds until the next point
 };
 
-// What a rank does. Identical ranks share one.
+// The spans of a rank. Identical ranks share one object.
 struct RankView {
   std::vector<int> ranks;
   std::vector<LaneView> lanes;

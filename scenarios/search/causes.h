@@ -1,4 +1,5 @@
-// Why a measured step is not the predicted one: what each rate of the machine alone would have to be.
+// Possible causes of the difference between a measured and a predicted step: for each rate of the machine, the value
+// that would explain it alone.
 //
 //   measured 3.1 s ──for each rate: the speed at which the replay takes as long──► deviation = |ln speed| / spread
 //   predicted 2.3 s                                                                smallest first: what differs most easily

@@ -24,7 +24,7 @@ struct Memory {
 };
 Memory memory_of(const PricedLayout& row) { return {row.memory_bytes, row.memory_share, row.fit_probability}; }
 
-// What a worker sends back. Seconds that it did not need are 0.
+// The answer of a worker. Seconds that it did not compute are 0.
 struct Priced {
   double bound_s, replayed_s, simulated_s;
   Memory estimated, simulated;  // memory by the estimate, and as simulated

@@ -32,7 +32,7 @@ std::vector<std::string> settings_of(const Scenario& before, const Scenario& aft
   return settings;
 }
 
-// Of a file, which the loader has read before, or built in.
+// The trainer of a file, which the loader has read before, or a built-in one.
 std::optional<Trainer> trainer_of(const Scenario& scenario) {
   if (scenario.trainer_file.empty()) {
     const Trainer* built_in = built_in_trainer(with_version(scenario.trainer.name, scenario.trainer_version));
@@ -46,7 +46,8 @@ std::optional<Trainer> trainer_of(const Scenario& scenario) {
   return load_trainer(scenario.trainer_file, from, ignored);
 }
 
-// Why the scenario's trainer cannot do this; empty: it can, or nobody knows. Only a named trainer lacks anything.
+// The reason why the scenario's trainer cannot do this; empty: it can, or it is unknown. Only a named trainer lacks
+// anything.
 std::string lack_of(const Scenario& scenario, const std::vector<std::string>& settings) {
   if (!scenario.names_trainer) return "";
   const std::optional<Trainer> trainer = trainer_of(scenario);

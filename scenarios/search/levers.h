@@ -28,7 +28,7 @@ std::vector<Lever> schedule_levers();
 std::vector<Lever> memory_levers();
 std::vector<Lever> overlap_levers();
 std::vector<Lever> layout_levers();
-// Of all groups, in this order.
+// The levers of all groups, in this order.
 std::vector<Lever> all_levers();
 
 struct Change {

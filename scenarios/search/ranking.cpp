@@ -90,8 +90,8 @@ Ranking::Ranking(const Scenario& scenario, const SearchOptions& options, StepEst
         price(static_cast<std::size_t>(job), limit, result);
       }) {}
 
-// What another machine found holds where it is what would be found here: simulated and replayed, or too large, or slower
-// than the limit.
+// A result of another machine is used where this one would compute the same: a layout that was simulated and replayed,
+// is too large, or is slower than the limit.
 void Ranking::price(std::size_t candidate, double limit, std::byte* result) const {
   constexpr double apart = 1 + 1e-6;  // as simulated_step keeps off the limit
   if (options_.known != nullptr) {
@@ -214,7 +214,7 @@ void Ranking::note_row(std::size_t candidate, const Workers::Outcome& outcome) {
   sharp_bounds_[candidate] = std::max(bound_s, numbers.replayed_s);
   if (!numbers.simulated) return;
   row.simulated = true;
-  // Of the replay no bound is asked: contention may delay the step before by more than the last one.
+  // No bound is required of the replay: contention may delay an earlier step more than the last one.
   refuse_below_bound(row.choice, bound_s, numbers.step_time_s);
   row.step_time_s = numbers.step_time_s, row.mfu = numbers.mfu;
   row.compute_share = numbers.compute_share, row.bubble_share = numbers.bubble_share;

@@ -40,7 +40,7 @@ class Ranking {
   // Simulates these too.
   void simulate(const std::vector<std::size_t>& which, const ProgressOf& progress);
 
-  // Of a candidate that was judged.
+  // The row of a candidate that was judged.
   const PricedLayout& row(std::size_t candidate) const { return rows_.at(candidate); }
   // All candidates that had to be judged so far, simulated where they fit.
   const std::set<std::size_t>& judged() const { return judged_; }

@@ -17,7 +17,7 @@ const StepConstant& constant_named(std::string_view name) {
   throw std::logic_error("no constant of a step is called " + std::string(name));
 }
 
-// Of what all runs share, of a machine, of a trainer and of their cluster together.
+// Prior standard deviation of ln(constant): common, machine, trainer and pair of both together.
 double prior_of(std::string_view name) {
   const StepConstant& constant = constant_named(name);
   return std::hypot(std::hypot(constant.spread, constant.machine), std::hypot(constant.trainer, constant.site));

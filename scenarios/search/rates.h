@@ -1,5 +1,5 @@
-// What of a machine may be faster or slower than its profile says: one rate each, in a table (rates.cpp). A new one is
-// one entry.
+// Properties of a machine that may be faster or slower than its profile states: one rate each, in a table (rates.cpp).
+// A new one is one entry.
 //
 //   a sound cluster ──rate, speed 0.5──► Moved: a cluster with other links and constants, kernels of a kind twice as long
 //
@@ -35,7 +35,7 @@ struct Rate {
   std::function<void(Moved& moved, double speed)> move;
 };
 
-// Those that the scenario on this cluster of its own has.
+// The rates that the scenario has on this cluster.
 std::vector<Rate> rates_of(const Scenario& scenario, const PricedCluster& cluster);
 // Spread of ln(speed) of single GPUs and of single ports on a sound cluster.
 double spread_of_gpus();

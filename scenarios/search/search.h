@@ -48,9 +48,9 @@ struct SearchSpace {
 const std::vector<std::string>& searched_keys();
 // Everything for the scenario's model and cluster, but for the keys of `kept`, which have its values. Context groups leave
 // each member 256 tokens (or have up to eight members). Schedules
-// are those that bounds are sharp for (Schedule::searched); any other can be kept. Of models with experts, modules that
-// NVIDIA's recipes recompute are searched too (megatron_moe_recipes of Megatron-LM). The action lists of schedule.csv stay:
-// their ranks are the pipeline, and stages and micro-batches are theirs.
+// are those that bounds are sharp for (Schedule::searched); any other can be kept. For models with experts, modules
+// that NVIDIA's recipes recompute are searched too (megatron_moe_recipes of Megatron-LM). The action lists of
+// schedule.csv stay: their ranks are the pipeline, and stages and micro-batches are theirs.
 SearchSpace search_space(const Scenario& scenario, const std::vector<std::string>& kept);
 // Calls `visit` for each layout of the space that the scenario's loader accepts, in a fixed order; layouts
 // that are another one in disguise are left out: chunks or another schedule than the default without a pipeline,
@@ -74,7 +74,7 @@ struct PricedLayout {
   double fit_probability = 0;
   double replayed_s = 0;                          // of a step without contention, where a limit was given; 0: unknown
   double timeline_bytes = 0, timeline_share = 0;  // simulated peak of the fullest rank
-  // Of the rows of an answer, where fitted constants price them.
+  // Set for rows of an answer that fitted constants price.
   std::optional<StepInterval> interval;
   std::optional<double> first_is_faster;  // probability that the first row is, of the others
 };
@@ -84,7 +84,7 @@ bool fits(const PricedLayout& row, double memory_share);
 // Faster, or as fast with less memory.
 bool is_better(const PricedLayout& a, const PricedLayout& b);
 
-// How far a search is. `left`: layouts at most, of those whose bound leaves them a chance so far.
+// The progress of a search. `left`: at most so many layouts remain, by the bounds so far.
 struct SearchProgress {
   double share = 0;  // of the whole
   const char* doing = "simulating";
@@ -92,7 +92,7 @@ struct SearchProgress {
 };
 
 constexpr std::size_t values_of_layout = 12;
-// What was found about candidates, which are numbered in the order of the space: values of a worker's message
+// The results of candidates, which are numbered in the order of the space: values of a worker's message
 // (scenarios/search/ranking.cpp).
 using KnownPrices = std::map<std::size_t, std::vector<double>>;
 

@@ -1,4 +1,4 @@
-// Which part of a long work a machine does: every `count`-th, from the `number`-th on.
+// The part of a long work that one machine does: every `count`-th, from the `number`-th on.
 //
 //   shard 2 of 4 of ten parts: 1, 5, 9
 //

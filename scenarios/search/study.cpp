@@ -73,8 +73,8 @@ std::string in_short(const std::string& text) {
   return reason;
 }
 
-// Hands points to workers until all are done. A worker that dies takes its points under way with it. Nobody knows which
-// of them caused that, so each row states it, and new workers get the rest.
+// Hands points to workers until all are done. A worker that dies takes its points under way with it. Which of them
+// caused that is unknown, so each row states it, and new workers get the rest.
 class Runner {
  public:
   Runner(const std::vector<StudyPoint>& points, int workers, const std::function<void(double)>& done,

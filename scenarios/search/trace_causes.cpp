@@ -319,7 +319,7 @@ TraceFindings trace_findings(const SimulatedStep& predicted, const Trace& measur
   if (findings.agrees()) return findings;
   std::vector<Fitted> found = search.all();
   std::erase_if(found, [](const Fitted& each) { return !is_credible(each); });
-  // Of hypotheses that explain as much, the one that is about more comes first: they are made in this order.
+  // Hypotheses are made from the widest to the narrowest, so among equally good ones the widest comes first.
   constexpr double as_good = 0.002;  // of the difference
   const auto step_of = [&](const Fitted& each) { return std::floor(each.cost / (as_good * findings.difference_s)); };
   std::stable_sort(found.begin(), found.end(),

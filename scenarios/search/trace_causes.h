@@ -1,5 +1,5 @@
-// What differs between a trace and its prediction: tasks are compared one by one, under the hypothesis that one thing of
-// the machine is not as its profile says.
+// Explains the differences between a trace and its prediction. Tasks are compared one by one, under the hypothesis that
+// one property of the machine differs from its profile.
 //
 //   trace      ──median of the counted steps──► measured seconds of (rank, task)  ─┐
 //   simulation ────────────────────────────────► predicted seconds ──hypothesis────┴─► cost = Σ |measured − predicted|

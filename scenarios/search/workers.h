@@ -70,7 +70,7 @@ class Workers {
   std::vector<Worker> workers_;
 };
 
-// How a list of jobs is dealt; what is unset is not asked.
+// The callbacks by which a list of jobs is distributed; unset ones are not called.
 struct Dealing {
   std::function<double()> limit;        // on the next job's answer
   std::function<bool(int job)> wanted;  // false: neither this job nor those after it

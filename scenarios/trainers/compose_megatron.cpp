@@ -1,6 +1,6 @@
-// What several arguments of Megatron-LM say together (NVIDIA/Megatron-LM megatron/training/arguments.py), where it takes
-// arithmetic or a text of their own. All else is in models/trainers/arguments/megatron.yaml. Defaults are those of
-// Megatron-LM, not of Slipway.
+// The meaning of several arguments of Megatron-LM together (NVIDIA/Megatron-LM megatron/training/arguments.py), where
+// it takes arithmetic or a text of their own. All else is in models/trainers/arguments/megatron.yaml. Defaults are
+// those of Megatron-LM, not of Slipway.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -164,7 +164,7 @@ void megatron_rotary_share(Reading& reading) {
               percent);
 }
 
-// A head's width of its own.
+// The width of a head where it is given.
 void megatron_head_width(Reading& reading) {
   const std::int64_t width = reading.whole("kv-channels", 0);
   if (width > 0 && width * reading.count("model.heads", 0) != reading.count("model.hidden", 0))
@@ -173,7 +173,7 @@ void megatron_head_width(Reading& reading) {
 
 namespace {
 
-// Which layers have experts: all, every n-th, or a list in Python. `width`: of the MLP in the others.
+// The layers with experts: all, every n-th, or a list in Python. `width`: that of the MLP in the others.
 void compose_dense_layers(Reading& reading, const std::string& width) {
   const std::int64_t layers = reading.count("model.layers", 0);
   const std::string text = reading.text("moe-layer-freq", "1");
@@ -221,7 +221,7 @@ void megatron_mlp(Reading& reading) {
   compose_dense_layers(reading, width);
 }
 
-// What keeps the loads of experts even. Megatron-LM's loss is Slipway's (switch_load_balancing_loss_func of the same
+// The balancing of the experts' loads. Megatron-LM's loss is Slipway's (switch_load_balancing_loss_func of the same
 // file), of one sequence, a micro-batch, or all of a step.
 void megatron_balance(Reading& reading) {
   constexpr const char *kind = "moe-router-load-balancing-type", *weight = "moe-aux-loss-coeff";

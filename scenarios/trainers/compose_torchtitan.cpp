@@ -1,4 +1,4 @@
-// What several settings of torchtitan say together, where it takes arithmetic or a list of their own. All else is in
+// The meaning of several settings of torchtitan together, where it takes arithmetic or a list. All else is in
 // models/trainers/arguments/torchtitan.yaml.
 #include <fmt/format.h>
 

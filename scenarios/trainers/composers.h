@@ -1,5 +1,5 @@
-// What several arguments say together, where a dictionary cannot say it as data: arithmetic, lists and texts of their own.
-// A dictionary names these functions (`compose: megatron-split`), in the order in which they are called.
+// Functions for what several arguments mean together where a dictionary cannot state it as data: arithmetic, lists and
+// texts. A dictionary names these functions (`compose: megatron-split`), in the order in which they are called.
 // Guarded by tests/scenarios/import_command_test.cpp and tests/scenarios/launch_arguments_test.cpp.
 #pragma once
 

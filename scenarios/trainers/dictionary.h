@@ -62,7 +62,7 @@ bool holds(const Condition& condition, const ValueOf& value_of);
 // `text` with {name} and {name|otherwise} replaced; nothing where a name is absent and has no second part.
 std::optional<std::string> filled_in(const std::string& text, const ValueOf& value_of);
 
-// How a launch gives an argument: the first of its rules whose condition holds.
+// The rules by which a launch gives an argument: the first of its rules whose condition holds.
 struct LaunchRule {
   Condition when;
   std::string value;    // empty: a flag
@@ -70,7 +70,7 @@ struct LaunchRule {
   std::string compose;  // instead: the function that adds it
 };
 
-// What an argument means.
+// The meaning of an argument.
 struct Term {
   std::string argument;  // without dashes
   Effect effect = Effect::none;
@@ -90,7 +90,7 @@ struct Term {
   Origin origin;
 };
 
-// What several arguments say together, as one action.
+// One action that follows from several arguments.
 enum class StepKind : std::uint8_t { set, no_effect, nearest, contradiction, refusal, not_modelled, compose };
 struct ImportStep {
   StepKind kind = StepKind::set;

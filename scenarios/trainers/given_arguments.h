@@ -1,4 +1,4 @@
-// The arguments of a trainer as somebody gave them, whatever they were written in (scenarios/trainers/arguments.h), and the
+// The arguments that a user gave to a trainer, in any of the forms of scenarios/trainers/arguments.h, with the
 // variables of a shell inside them: "$TP", "${TP}", "${TP:-4}". A variable that nothing sets stays as it is written.
 // Guarded by tests/scenarios/import_arguments_test.cpp.
 #pragma once

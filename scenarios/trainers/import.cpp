@@ -143,7 +143,7 @@ void sort_sections(Value& document) {
                    [&](const Entry& a, const Entry& b) { return place(a) < place(b); });
 }
 
-// What the loader refuses is said with the argument that it came from.
+// A refusal of the loader is reported with the argument that caused it.
 void check(Reading& reading, const std::string& yaml, const std::string& output) {
   for (ScenarioError error : load_scenario_text(yaml, output).errors) {
     const std::string& argument = reading.argument_of(error.key);

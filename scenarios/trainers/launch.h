@@ -31,7 +31,7 @@ struct LaunchArguments {
 // `version`: of the dictionary; empty: the last one.
 LaunchArguments arguments_for(const Dictionary& dictionary, const std::string& version, const Scenario& scenario);
 
-// Why the trainer cannot train the scenario whatever its layout is; empty: it can.
+// The reasons why the trainer cannot train the scenario in any layout; empty: it can.
 std::vector<std::string> impossible_for(const Dictionary& dictionary, const Scenario& scenario);
 
 // Values of the model's keys, and of any name of a dictionary's `launch`: a scenario key, or one of launch_values.cpp

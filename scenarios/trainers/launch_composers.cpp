@@ -1,7 +1,7 @@
-// What a launch of Megatron-LM or torchtitan has that takes lists or arithmetic with refusals of their own: lengths of a
+// Arguments of a launch of Megatron-LM or torchtitan that take lists or arithmetic and can be refused: lengths of a
 // training, groups of micro-batches, stages by name. All else is in the dictionaries (models/trainers/arguments).
-// Schedulers as in Megatron-LM (megatron/core/optimizer_param_scheduler.py, whose warm-up must end before its decay) and
-// torchtitan (torchtitan/components/lr_scheduler.py, in steps).
+// Schedulers as in Megatron-LM (megatron/core/optimizer_param_scheduler.py, whose warm-up must end before its decay)
+// and torchtitan (torchtitan/components/lr_scheduler.py, in steps).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 std::string text(std::int64_t number) { return std::to_string(number); }
 
-// Without an end of its own, the decay ends with the training, also for a constant rate.
+// Without a given end, the decay ends with the training, also for a constant rate.
 void refuse_megatron_warmup(const LearningRateSchedule& schedule, std::int64_t train_samples, LaunchArguments& launch) {
   const bool own_end = schedule.decay_samples > 0;
   const std::int64_t end = own_end ? schedule.decay_samples : train_samples;
@@ -115,7 +115,7 @@ void launch_megatron_groups(const Scenario& s, LaunchArguments& launch) {
                              text(pipeline) + " on that Megatron-LM takes");
 }
 
-// What the model's config.json changes in numbers alone has arguments of its own, if any.
+// Changes of the model's config.json in numbers alone have separate arguments, if any.
 void launch_megatron_config_fields(const Scenario& s, LaunchArguments& launch) {
   const Model& model = s.step.model;
   for (const std::string& field : model.only_predicted)

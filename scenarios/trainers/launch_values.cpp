@@ -82,7 +82,7 @@ std::string layers_with_experts(const Model& model) {
   return python_list(with);
 }
 
-// What of the step is no key, by name. Words of the dictionaries' `launch`.
+// Values of the step that are not keys, by name. Words of the dictionaries' `launch`.
 struct Derived {
   std::string_view name;
   std::string (*value)(const Scenario& scenario);  // empty: absent
@@ -99,7 +99,7 @@ bool any_block(const Scenario& s, bool (*of)(const Block& block)) {
                      [&](const BlockRun& run) { return run.block.kind == BlockKind::transformer && of(run.block); });
 }
 
-// Which layers have a window and which have none, and the widest.
+// The layers with a window, those without one, and the widest window.
 struct Windows {
   std::int64_t width = 0;
   std::vector<bool> with, without;

@@ -1,4 +1,5 @@
-// What a launch reads off a step: lengths in steps, layers of each stage, which Llamas stretch their rotary angles.
+// Values that a launch derives from a step: lengths in steps, layers of each stage, and the Llamas that stretch their
+// rotary angles.
 // Guarded by tests/scenarios/launch_arguments_test.cpp.
 #pragma once
 

@@ -286,7 +286,7 @@ void Reading::apply(const ImportStep& step) {
   }
 }
 
-// Variables of the launch. What changes kernels or queues has words of its own.
+// Variables of the launch. Variables that change kernels or queues are noted separately.
 void Reading::read_environment() {
   for (const Argument& each : arguments_.environment) {
     const WordTable& known = dictionary_->environment;

@@ -17,7 +17,7 @@
 
 namespace slipway::scenarios {
 
-// What was done with an argument that no key holds, or that the user did not give.
+// The treatment of an argument that no key holds, or that the user did not give.
 enum class NoteKind : std::uint8_t { no_effect, nearest, assumed, left_out };
 inline constexpr std::array note_kind_names{Named{NoteKind::no_effect, "no effect"},
                                             Named{NoteKind::nearest, "priced as the nearest"},

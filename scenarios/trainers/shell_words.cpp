@@ -19,7 +19,7 @@ struct Line {
   int number = 0;
 };
 
-// Words of a script, command by command. Parentheses of an array are words of their own.
+// Words of a script, command by command. Parentheses of an array are separate words.
 class Splitter {
  public:
   explicit Splitter(const std::string& text) : text_(text) {}

@@ -58,7 +58,7 @@ int messages_of(const Operator& op, bool again) {
 
 namespace {
 
-// The products of the experts that every token goes through, where others are on ranks of their own.
+// The products of the experts that every token goes through, where others are on separate ranks.
 bool is_shared_experts(const Operator& op) {
   return op.kind != OpKind::share && op.kind != OpKind::combine && op.kind != OpKind::communicate &&
          (op.reads & wire_shared) != 0;
@@ -413,8 +413,8 @@ double blocked_seconds(const StageCosts& costs, const Wiring& wires, const Step&
          backwards * sent_seconds(step.layout, costs.send, 2, wires.to_previous[q]);
 }
 
-// What products of rank q lose in a step beside messages of their data group. With the rank's actions, more of it is
-// certain: what is left of a stage's reductions when its last backward ends runs beside the actions that follow.
+// Seconds that products of rank q lose in a step beside messages of their data group. With the rank's actions, more of
+// it is certain: what is left of a stage's reductions when its last backward ends runs beside the actions that follow.
 double lost_in_step(Parts& parts, const Step& step, const StageCosts& costs, const std::vector<Lost>& stages, int q,
                     const std::vector<Action>* list) {
   const Layout& l = step.layout;
@@ -486,7 +486,7 @@ void bound_time(Parts& parts, const Step& step, int m, StepEstimate& estimate, c
   }
 }
 
-// What the hosts of all pipeline ranks do in a step beside the norm.
+// Seconds of the hosts of all pipeline ranks in a step, without the norm.
 struct HostWork {
   double seconds = 0;   // for segments and the collectives between them
   double launches = 0;  // of other messages and updates
@@ -712,7 +712,7 @@ class Replay {
     return blocking_ ? std::max(end, sent) : end;
   }
 
-  // Of a pair, the first action does not free the rank: the second one begins where it did.
+  // The first action of a pair does not free the rank: the second one begins when the first did.
   struct Group {
     bool open = false;
     double first = 0;  // when the first segment of the group may begin, at least
@@ -779,7 +779,7 @@ double passes_seconds(StepEstimator::Parts& parts, const Step& step, int micro_b
   return Replay(parts, step, micro_batches, lead).run(lists);
 }
 
-// What follows a stage's last backward, and the data group's lane: the third line of estimate.h's picture.
+// The work after a stage's last backward, and the data group's lane: the third line of estimate.h's picture.
 
 namespace {
 

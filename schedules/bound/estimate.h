@@ -120,9 +120,9 @@ LinkPath world_path(const PricedCluster& cluster, int ranks);
 //     its own optimizer.
 // (1) and the tails hold for whole backwards whose ranks end with a backward of their first stage. Stage s must be on
 // rank s mod p, with one copy of the model, whole sequences and no pairs. The action lists are checked for this. Pairs,
-// split backwards, stages in a V and copies of the model have bounds of their own on clusters of one machine whose groups
-// have equal links (busy_seconds). For slices, empty stages and unequal links the bound is only Σ compute of a rank. Memory
-// is only the weights in all of these.
+// split backwards, stages in a V and copies of the model have separate bounds on clusters of one machine whose groups
+// have equal links (busy_seconds). For slices, empty stages and unequal links the bound is only Σ compute of a rank.
+// Memory is only the weights in all of these.
 //
 // passes_bound makes (1) sharper at the price of a walk through the schedule's actions: the longest path from rank 0's
 // first forward to its last backward in the graph of actions and messages, as a list replay; and it counts more of what

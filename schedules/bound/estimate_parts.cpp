@@ -215,7 +215,7 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
           seconds_over(wires.expert[q], of.out) + seconds_over(wires.expert[q], of.back),
           seconds_over(wires.expert_tensor[q], of.out_cut) + seconds_over(wires.expert_tensor[q], of.back_cut)};
     };
-    // What is left of the tokens' messages behind the shared experts.
+    // The part of the tokens' messages that the shared experts do not hide.
     const auto tokens_seconds = [&](const TokenMessages& of, const StageCosts::Lanes& lanes) {
       const double messages = lanes.expert + lanes.expert_tensor;
       if (of.shared_s <= 0 && of.gather.list.empty()) return messages;
@@ -242,7 +242,7 @@ const StageCosts& StepEstimator::Parts::costs_of(const Step& step) {
       }
       of.again = seconds_over(tensor, price.tensor_again) + seconds_over(context, price.context_again) + again;
       if (l.data * l.context == 1) continue;
-      // Experts of ranks of their own: left out.
+      // Experts on separate ranks: left out.
       const auto dense = static_cast<double>(l.zero >= 3 ? elements[run].dense : elements[run].trained());
       const bool has_linears = l.zero >= 3 || step.levers.lora.rank == 0;
       const double linears = has_linears ? static_cast<double>(elements[run].linears) : 0;

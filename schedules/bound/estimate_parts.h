@@ -21,8 +21,8 @@ namespace slipway::schedules {
 // Properties of the action lists of one shape, a schedule's or a CSV's.
 struct ScheduleUse {
   // Whole backwards only, without delayed weight gradients; stage s on rank s mod p; each rank ends with a backward of
-  // its first stage. Of a schedule: a CSV may order chunks as none does, and then the sharp bounds do not hold
-  // (tests/scenarios/search_test.cpp).
+  // its first stage. Requires a named schedule: a CSV may order chunks as no schedule does, and then the sharp bounds
+  // do not hold (tests/scenarios/search_test.cpp).
   bool is_plain = false;
   // Actions that are one (Action::with_next), in one order: `count` of them in a step. `whole`: both gradients.
   struct Pair {
@@ -147,7 +147,7 @@ StepEndSeconds step_end(StepEstimator::Parts& parts, const Step& step, const Sta
 // with the weight gradient of stage 0.
 StepEndSeconds split_end(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, const ScheduleUse& use,
                          int q, bool reduces);
-// True where a stage costs the same on every rank, so that schedules which are not plain have bounds of their own, with
+// True where a stage costs the same on every rank, so that schedules which are not plain have separate bounds, with
 // collectives.
 bool is_uniform(StepEstimator::Parts& parts, const Step& step);
 // Then: seconds per pipeline rank in which its lane runs the actions of a step, or waits for their collectives.

@@ -44,7 +44,7 @@ double as(std::int64_t number) { return static_cast<double>(number); }
 
 std::string block_defect(const BlockRun& run) {
   const Block& b = run.block;
-  // A head that predicts further tokens has a layer of its own.
+  // A head that predicts further tokens contains a layer.
   const double used = b.kind == BlockKind::transformer || b.predicted_tokens > 0 ? 1 : 0;
   const std::string defect = first_defect({{"count", as(run.count), 1},
                                            {"hidden", as(b.hidden), 1},
@@ -206,7 +206,7 @@ std::string step_defect(const TaskGraph& graph) {
 
 namespace {
 
-// Of two compilers, or of one with other flags.
+// Equal but for rounding by another compiler or other flags.
 bool about_equal(double a, double b) { return a == b || std::abs(a - b) <= 1e-9 * std::max(std::abs(a), std::abs(b)); }
 
 bool same(const Work& a, const Work& b) {
@@ -264,7 +264,7 @@ std::string bubble_work_defect(const TaskGraph& graph, std::size_t own) {
 bool same_static_bytes(const TaskGraph& found, const TaskGraph& made) {
   return std::equal(made.static_bytes.begin(), made.static_bytes.end(), found.static_bytes.begin(),
                     [&](const StaticBytes& a, const StaticBytes& b) {
-                      const bool more = found.tasks.size() > made.tasks.size();  // bubble work holds weights of its own
+                      const bool more = found.tasks.size() > made.tasks.size();  // bubble work holds further weights
                       return (about_equal(a.weights, b.weights) || (more && b.weights >= a.weights)) &&
                              about_equal(a.gradients, b.gradients) && about_equal(a.optimizer, b.optimizer);
                     });

@@ -1,6 +1,6 @@
-// Is a bundle what the lowering makes? A checksum says that a file is as somebody wrote it, not that it is sound. So the
-// reader lowers the step of the bundle itself and compares: what is left to the file is the order of the tasks and the
-// bubble work, and both are checked.
+// Checks a bundle read from disk. Its contents are untrusted: a checksum detects damage, not forgery. So the reader
+// lowers the step of the bundle and compares. Only the order of the tasks and the bubble work come from the file, and
+// both are checked.
 //
 //   numbers_defect    each number of the step by itself: counts that are counts, sums and products that can be counted
 //   run_defect        the same of the run: steps, checkpoints, heartbeat

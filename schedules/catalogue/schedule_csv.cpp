@@ -99,7 +99,7 @@ bool parse_communication(std::string_view cell, Communication& found) {
   return false;
 }
 
-// Why a communication cell does not fit the passes of its row; empty if it does.
+// The reason why a communication cell does not fit the passes of its row; empty if it does.
 std::string misfit(const Communication& cell, const std::vector<Action>& list) {
   using enum Communication::Kind;
   const auto from = list.begin() + static_cast<std::ptrdiff_t>(cell.at);

@@ -1,5 +1,5 @@
-// What Chimera and DualPipe need: two copies of the model in one pipeline, in opposite directions, each with half of the
-// micro-batches and one stage per rank.
+// Common parts of Chimera and DualPipe: two copies of the model in one pipeline, in opposite directions, each with half
+// of the micro-batches and one stage per rank.
 // Guarded by tests/schedules/catalogue_test.cpp.
 #pragma once
 

@@ -1,5 +1,5 @@
-// ZB-H1: 1F1B with the backward cut in two, I (gradient of the input) and W (gradient of the weights). Nobody
-// waits for a W, so it fills what 1F1B leaves idle (Qi et al. 2024, "Zero Bubble Pipeline Parallelism").
+// ZB-H1: 1F1B with the backward cut in two, I (gradient of the input) and W (gradient of the weights). No task waits
+// for a W, so it fills what 1F1B leaves idle (Qi et al. 2024, "Zero Bubble Pipeline Parallelism").
 //
 //   rank 0 │ 0F0 0F1 0F2  .   .  0I0 0W0 0F3 0I1 0W1 0I2 0W2 0I3 0W3       p = 3, m = 4
 //   rank 1 │  .  1F0 1F1  .  1I0 1F2 1I1 1W0 1F3 1I2 1W1 1I3 1W2 1W3

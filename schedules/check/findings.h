@@ -1,5 +1,5 @@
-// What the checks share: a limited collection of one invariant's violations, the position of every task in the global
-// order, and a task's name for a reader.
+// Common parts of the checks: a limited collection of one invariant's violations, the position of every task in the
+// global order, and a task's name for a reader.
 #pragma once
 
 #include <cstdint>

@@ -67,7 +67,7 @@ class UpdateCheck {
   std::size_t row(int rank) const {
     return static_cast<std::size_t>(lowered_index(graph_.step.layout, graph_.representatives, rank));
   }
-  // Of a block, or of its experts where they are apart.
+  // The state of a block, or of its experts where they have separate gradients.
   BlockState& state(int rank, int block, bool experts = false) {
     const std::size_t bucket = static_cast<std::size_t>(block) + (experts ? blocks_.size() : 0);
     return states_[row(rank) * blocks_.size() * (experts_apart_ ? 2 : 1) + bucket];
@@ -293,7 +293,7 @@ class UpdateCheck {
   std::optional<OwnPredecessors> own_;  // of step_end()
   std::vector<Block> blocks_;
   bool shares_table_;                         // the embedding's gradient is the head's too
-  bool experts_apart_;                        // experts have gradients of their own (dispatches_tokens)
+  bool experts_apart_;                        // experts have separate gradients (dispatches_tokens)
   std::size_t lowered_;                       // rows of ranks
   std::vector<BlockState> states_;            // [rank × block], [rank × block and its experts]
   std::vector<std::vector<TaskId>> updates_;  // [rank × stage]

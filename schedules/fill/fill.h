@@ -6,9 +6,9 @@
 // The gaps of every compute lane are those of the periodic steps in a list replay. They are walked in time, over all
 // ranks at once. Each moment takes the first ready item: lowest priority value, then longest, then as listed. The item
 // is placed if its duration times `margin` is less than what is left of the gap. Communications (a reduction of
-// factors, a message) take no gap: they run on communicators of their own as soon as they can.
-// Remaining items go to the gaps of the next steps. When a whole step places nothing more, the rest runs behind the
-// last step. The steps used are the graph's window (schedules/lower/graph_builder.h): the interval between refreshes.
+// factors, a message) take no gap: they run on separate communicators as soon as they can. Remaining items go to the
+// gaps of the next steps. When a whole step places nothing more, the rest runs behind the last step. The steps used are
+// the graph's window (schedules/lower/graph_builder.h): the interval between refreshes.
 //
 // Invariants (check_filling; each has a test that breaks it):
 //   I10  every item is a task of the window exactly once, and the tasks of each step are those of the unfilled step
@@ -43,8 +43,8 @@ struct BubbleTask {
 };
 
 // Bytes that exist until `from` ends anyway; they then stay to the end of the last item that reads them.
-// With from_item: bytes that this item makes on `rank`. If nobody reads them, the item holds them while it runs.
-// With from_group: the group's first item on the rank's lane makes them.
+// With from_item: bytes that this item makes on `rank`. If no item reads them, this one holds them while it runs. With
+// from_group: the group's first item on the rank's lane makes them.
 struct KeptTensor {
   TaskId from = 0;  // of the window's first step
   double bytes = 0;

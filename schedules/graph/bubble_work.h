@@ -1,5 +1,5 @@
-// Which K-FAC factor a bubble work makes. The lowering writes it into the work's label, and everybody who runs the
-// graph reads it from there. This file holds both directions.
+// The K-FAC factor that a bubble work makes. The lowering writes it into the work's label, and the engines read it from
+// there. This file holds both directions.
 //
 //   ".L5.q.A"   curvature of q's inputs in block 5               ".L5.q.invA"   inverse of that factor
 //   ".L5.q.B"   curvature of q's output gradients in block 5     ".L5.q.invB"   inverse of that factor

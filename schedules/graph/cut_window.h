@@ -1,4 +1,4 @@
-// What still has to run of the last window (schedules/lower/graph_builder.h) when a training ends inside it.
+// The part of the last window (schedules/lower/graph_builder.h) that still has to run when a training ends inside it.
 //
 //   window of 3, filled    F F B B O  a  F F B B O  a  F F B B O  b        a, b: work in the bubbles
 //   cut after 2 steps      F F B B O  a  F F B B O

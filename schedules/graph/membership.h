@@ -1,4 +1,4 @@
-// Which rank takes part in which task, answered without a walk over member lists. A group of all ranks has as many
+// Membership of ranks in tasks, answered without a walk over member lists. A group of all ranks has as many
 // predecessors and buffers as members, and a walk for each of them is quadratic.
 //
 //   communicator 5: ranks {4, 0, 2}  ──►  sorted {(0, 1), (2, 2), (4, 0)}: rank and place in the list

@@ -20,8 +20,8 @@
 
 namespace slipway::schedules {
 
-// Set once in a process that is one of as many as there are cores, each with work of its own (scenarios/search/workers.h).
-// Such a process was forked, perhaps beside threads, and is not to start any.
+// Set once in a process that is one of as many as there are cores, each with separate work
+// (scenarios/search/workers.h). Such a process was forked, perhaps beside threads, and is not to start any.
 inline bool has_one_thread = false;
 
 // Calls work(first, last) for parts of [0, count), one per thread.

@@ -28,12 +28,11 @@
 // Sequence parallelism (schedules/lower/passes.cpp): the input of a column-parallel projection is kept as the value
 // buffer of its shard, not in `saved`. A wire_collective of the backward (or weight_grad) pass reads the shard; the
 // segment with the projection reads the gathered value. A recomputed segment gathers its inputs itself and keeps them.
-// Ring attention (schedules/lower/ring.cpp): each round is a segment of its own, not a region of autograd. Rounds hand
-// on the value wire_attended and, backwards, a gradient wire_attended of the queries. The first and the last round
-// write `saved` buffers. Every backward round reads them, starting with the first round's. Where keys and values went
-// around, the segment that made them reads two gradients of wire_kv and adds them.
-// A segment is cut at every communicate operator, even one without a collective in this pass. So forward and backward
-// segments are the same ranges.
+// Ring attention (schedules/lower/ring.cpp): each round is one segment, not a region of autograd. Rounds hand on the
+// value wire_attended and, backwards, a gradient wire_attended of the queries. The first and the last round write
+// `saved` buffers. Every backward round reads them, starting with the first round's. Where keys and values went around,
+// the segment that made them reads two gradients of wire_kv and adds them. A segment is cut at every communicate
+// operator, even one without a collective in this pass. So forward and backward segments are the same ranges.
 //
 // Ids are dense. `order` is the global order: every lane of every rank is a projection of it.
 #pragma once
@@ -61,7 +60,7 @@ constexpr std::int32_t none = -1;
 // bubble_work: on a rank's compute lane, which no schedule contains (schedules/fill/fill.h).
 enum class TaskKind : std::uint8_t { compute, transfer, collective, optimizer, bubble_work };
 
-// What a task does with its inputs.
+// The kind of work of a task.
 enum class WorkKind : std::uint8_t {
   segment,           // operators [first_op, last_op) of `stage` in `pass`
   transfer,          // a wire (or its gradient) to the next stage's rank
@@ -234,7 +233,7 @@ std::string label_of(const TaskGraph& graph, const Task& task);
 std::string kind_of(const TaskGraph& graph, TaskId task);
 // The members of a task: {rank}, or the communicator's ranks.
 std::span<const std::int32_t> members_of(const TaskGraph& graph, TaskId task);
-// True if the rank has tasks of its own. Others have a representative rank that does the same.
+// True if the rank has tasks. Other ranks have a representative that does the same.
 bool is_lowered(const TaskGraph& graph, std::int32_t rank);
 // FLOPs and bytes of a task, per member rank, for traces.
 double flops_of(const TaskGraph& graph, TaskId task);

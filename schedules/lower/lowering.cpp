@@ -223,7 +223,7 @@ std::vector<StaticBytes> static_bytes_of(const Step& step) {
 }
 
 TaskGraph lower(const Step& step, const Representatives& representatives, std::size_t most_tasks) {
-  // A step with actions of its own may have fewer micro-batches than its schedule takes (schedules/time/periodic.h).
+  // A step with given actions may have fewer micro-batches than its schedule takes (schedules/time/periodic.h).
   assert(step.actions || legal(step));
   ActionLists actions = action_lists(step);
   TaskGraph graph = described(step, representatives, actions);

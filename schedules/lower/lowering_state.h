@@ -21,7 +21,7 @@ constexpr BufferId no_buffer = std::numeric_limits<BufferId>::max();
 // The buffer that holds each wire (by bit number) for each member k.
 using WireBuffers = std::array<std::vector<BufferId>, wire_kinds>;
 
-// What the forward of one (stage, micro-batch, slice) leaves for its backward.
+// The buffers that the forward of one (stage, micro-batch, slice) leaves for its backward.
 struct Passage {
   std::vector<BufferId> entry;           // [k] residual that arrives from the stage before
   std::vector<BufferId> exit_gradient;   // [k] residual gradient that arrives from the stage after
@@ -52,7 +52,7 @@ struct LoweringState {
   // (index of the action, task) of each rank's compute tasks, sorted into compute_order later.
   std::vector<std::vector<std::pair<std::uint32_t, TaskId>>> placed;
   std::vector<std::uint32_t> action_index;
-  bool experts_apart = false;  // experts have buckets of their own, which other ranks share
+  bool experts_apart = false;  // experts have separate buckets, which other ranks share
   // Complete gradient buckets per (rank that has tasks, bucket); the optimizer waits for them.
   std::vector<std::vector<BufferId>> buckets;
   // ZeRO 3: gathers whose first use follows the previous step's optimizer, per (rank).
@@ -97,7 +97,7 @@ struct LoweringState {
     const BlockElements& of = elements[block_of(bucket)];
     return static_cast<double>(is_experts(bucket) ? of.experts : of.dense);
   }
-  // Of the parameters of a bucket that are gathered, those of Linears in layers. Frozen ones are with ZeRO 3 alone.
+  // Gathered parameters of a bucket that belong to Linears of layers. Frozen ones are gathered with ZeRO 3 only.
   double gathered_linears_of(int bucket) const {
     if (step.levers.lora.rank > 0 && step.layout.zero < 3) return 0;
     const BlockElements elements = elements_of_block(step, block_of(bucket), shares_table);
@@ -108,7 +108,7 @@ struct LoweringState {
   double data_degree() const {
     return static_cast<double>(step.layout.data) * step.layout.context * graph.placement.copies;
   }
-  // Of these, those that share one copy of the shards.
+  // The number of these that share one copy of the shards.
   double shard_degree() const { return data_degree() / step.layout.replicate; }
   double data_degree(int bucket) const {
     return is_experts(bucket) ? static_cast<double>(expert_data_of(step.layout)) * graph.placement.copies

@@ -5,8 +5,8 @@
 //   as a pair             F.attn  B.mlp  F.mlp  B.attn               each runs while the other micro-batch computes
 //                               a2a    a2a    a2a
 //
-// Only the order of the compute lane changes; what each segment needs stays. Of n and k segments those of the longer list
-// are spread evenly over those of the shorter one, the forward's first where both would be at the same place. Without
+// Only the order of the compute lane changes; what each segment needs stays. The segments of the longer list are spread
+// evenly over those of the shorter one. Where two would be at the same place, the forward's comes first. Without
 // messages inside the actions each is one segment, and a pair is a forward followed by its backward.
 //
 // With Step::delay_weight_grads every weight gradient of a segment, W, follows its input gradient, I, so that the message

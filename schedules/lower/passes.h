@@ -65,7 +65,7 @@ class ActionLowering {
   void collective(int at_op, Pass pass);
   // One of its messages. Each member's result has so many bytes; none: as many as what it replaces.
   void message(int at_op, Pass pass, Collective kind, BufferKind result, std::optional<double> bytes);
-  // What recomputed modules of the segment make again; what it keeps in the host's memory.
+  // Bytes that recomputed modules of the segment make again, and bytes that it keeps in the host's memory.
   double bytes_made_again(const Segment& s) const;
   double bytes_offloaded(const Segment& s) const;
   Work host_work(const Segment& s, Pass pass, double bytes) const;

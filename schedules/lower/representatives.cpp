@@ -222,7 +222,7 @@ bool sends_in_pairs(const Cluster& cluster) {
   return std::ranges::any_of(cluster.algorithms, [](Algorithm algorithm) { return algorithm == Algorithm::gloo; });
 }
 
-// Members of a tree are leaves and inner nodes, so nobody represents all of them. Reduce-scatters and all-gathers,
+// Members of a tree are leaves and inner nodes, so no member represents all of them. Reduce-scatters and all-gathers,
 // groups inside one node and the few bytes of the others make no trees. Trees that NCCL would choose load their links
 // as rings do (sim/fidelity.h).
 bool takes_trees(const Cluster& cluster, const Layout& layout, const JoinedRanks& joined) {

@@ -7,12 +7,13 @@
 // The representative of member (replica m, tensor t) is (m mod replicas, t mod tensor). This is right if each member
 // has the machine of its representative. Its neighbours in every ring and in the pipeline must be as far away as the
 // representative's, over the same fabric. Where collectives use all ports of a node (models/machine/collectives.h), each
-// member has a neighbour inside and one in the next node, so all are alike. Members of an expert group are alike if
-// their tokens go to as many others over each fabric. Of two copies of the model in one pipeline, rank p−1−r must do
-// for one what rank r does for the other: then data groups of both are rings of like ranks. A slow GPU, port or pair of nodes equals only one that is as slow. Then every
-// port carries the messages of its representative's port at the same dates, so max-min sharing gives them the same
-// bandwidth. The step of the representatives is the step of all ranks, contention included. Guarded by
-// tests/schedules/representatives_test.cpp and tests/sim/degraded_step_test.cpp, which simulate both for random cases.
+// member has a neighbour inside and one in the next node, so all members are equivalent. Members of an expert group are
+// equivalent if their tokens go to as many others over each fabric. With two copies of the model in one pipeline, rank
+// p−1−r must do for one copy what rank r does for the other: then data groups of both are rings of equivalent ranks. A
+// slow GPU, port or pair of nodes equals only one that is as slow. Then every port carries the messages of its
+// representative's port at the same dates, so max-min sharing gives them the same bandwidth. The step of the
+// representatives is the step of all ranks, contention included. Guarded by tests/schedules/representatives_test.cpp
+// and tests/sim/degraded_step_test.cpp, which simulate both for random cases.
 #pragma once
 
 #include <cstdint>

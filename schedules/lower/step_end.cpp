@@ -174,7 +174,7 @@ Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int bucke
     elements = static_cast<double>(block_tensor_sum_elements(step.model, block, tensor, step.layout.sequence_parallel));
     tail = ".norm_grad";
   } else if (kind == WorkKind::kv_grad_reduce) {
-    // Of sharded gradients, a rank has no more than its slice.
+    // A rank has only its slice of sharded gradients.
     const double shards = state.shards_gradients_per_micro_batch(bucket) ? state.shard_degree() : 1;
     elements = std::min(static_cast<double>(block_copied_elements(step.model, block, tensor)), elements / shards);
     tail = ".kv_grad";

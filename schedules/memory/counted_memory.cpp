@@ -187,7 +187,7 @@ double most_of_two(const std::vector<double>& each) {
   return most;
 }
 
-// Of which parameters do several ranks have a share? Experts that no other rank has are whole all the time.
+// Parameters that several ranks share. Experts that no other rank has are never sharded.
 struct SharedParameters {
   bool dense = false, experts = false;
 };

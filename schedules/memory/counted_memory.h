@@ -1,5 +1,6 @@
-// What each pipeline rank of a step keeps, counted from its operators before any graph exists. It is the only count of
-// kept bytes: scenarios and published runs are both priced from it, and a graph's buffers have the same operators.
+// The bytes that each pipeline rank of a step keeps, counted from its operators before any graph exists. It is the only
+// count of kept bytes: scenarios and published runs are both priced from it, and a graph's buffers have the same
+// operators.
 //
 //   operators ──saved bytes──► one micro-batch of each stage ┐
 //   action list ──────────────► micro-batches held at the peak ┴─► StageTerms (models/memory/memory_estimate.h)

@@ -25,7 +25,7 @@ class Live {
 
  private:
   std::span<const HeldBytes> of_stage_;
-  const std::vector<char>& splits_;  // stages with weight gradients of their own
+  const std::vector<char>& splits_;  // stages with separate weight gradients
   double live_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// How many micro-batches a pipeline rank holds the activations of, per stage, at the moment of most bytes. Memory in
-// closed form needs only this number of a schedule. It is counted on the action list, so it holds for every schedule
+// The number of micro-batches whose activations a pipeline rank holds, per stage, at the moment of most bytes. Memory
+// in closed form needs only this number of a schedule. It is counted on the action list, so it holds for every schedule
 // and for an imported one.
 //
 //   1F1B, 4 stages:  rank 0   F F F F B F B F B B B B      held: 4 = p − 0, on rank i: min(m, p − i)
@@ -16,12 +16,12 @@
 
 namespace slipway::schedules {
 
-// What one micro-batch keeps on a stage, in any unit.
+// The amount that one micro-batch keeps on a stage, in any unit.
 struct HeldBytes {
   double activations = 0;
   double for_weights = 0;  // between input and weight gradients
-  // Of the largest layer, where the layers of a pair's forward and backward alternate: a layer is given up for each that
-  // is kept. 0: a pair (Action::with_next) is one after the other.
+  // Bytes of the largest layer, where the layers of a pair's forward and backward alternate: for each layer that is
+  // kept, one is given up. 0: the actions of a pair (Action::with_next) run one after the other.
   double layer_of_pair = 0;
 };
 

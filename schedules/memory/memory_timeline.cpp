@@ -183,7 +183,7 @@ class Accounting {
 
   const Block& block_of(const Operator& op) const { return blocks_[op.block]; }
 
-  // What each segment keeps, by part.
+  // The bytes that each segment keeps, by part.
   void list_kept() {
     for (std::size_t w = 0; w < graph_.works.size(); ++w) {
       const Work& work = graph_.works[w];
@@ -233,7 +233,7 @@ class Accounting {
   }
 
   RankMemory peak_of(std::size_t rank, std::vector<Change>& changes) const {
-    // What ends at a date is free for what starts at it. Buffers are made stage by stage, each micro-batch after
+    // Memory that is freed at a date is available at that date. Buffers are made stage by stage, each micro-batch after
     // micro-batch. Such long runs suit a merge sort.
     std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
       return a.time != b.time ? a.time < b.time : a.bytes < b.bytes;

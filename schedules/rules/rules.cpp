@@ -17,7 +17,7 @@ struct Text {
   std::string problem, allowed, remedy;
 };
 
-// What the rules have found. Text is made only where somebody wants it.
+// The refusals of the rules. Their text is made only on request.
 class Findings {
  public:
   Findings(bool with_text, const KeyIsGood& good) : with_text_(with_text), good_(good) {}
@@ -82,7 +82,7 @@ void degree_divides(Findings& found, const char* key, std::int64_t degree, const
   });
 }
 
-// What the layout may be, whatever the model.
+// Rules of the layout for any model.
 
 void sequence_parallelism_needs_a_tensor_group(const Step& step, Findings& found) {
   if (!step.layout.sequence_parallel || step.layout.tensor > 1) return;
@@ -383,7 +383,7 @@ void tensor_shards_the_model(const Step& step, Findings& found) {
   degree_divides(found, "layout.tensor", tensor, "model.vocab", head->vocab);
 }
 
-// Experts on ranks of their own. Each rule speaks only where the one before it holds.
+// Experts on separate ranks. Each rule applies only where the one before it holds.
 
 constexpr const char* expert_key = "layout.expert";
 constexpr const char* expert_tensor_key = "layout.expert_tensor";
@@ -804,7 +804,7 @@ void narrow_tokens_are_those_of_narrow_products(const Step& step, Findings& foun
   });
 }
 
-// Profiles of one's own may state peaks of the dtype alone.
+// A user's profile may state peaks of the dtype only.
 void machines_compute_in_the_narrow_format(const Step& step, const Cluster& cluster, Findings& found) {
   const auto narrow = format_of(step.narrow);
   if (!narrow) return;

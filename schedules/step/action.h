@@ -48,12 +48,12 @@ struct ScheduleShape {
   int stages() const { return pipeline * chunks * copies; }
 };
 
-// Why a schedule cannot run a shape, and what to change.
+// The reason why a schedule cannot run a shape, and the remedy.
 struct ShapeRefusal {
   std::string problem, remedy;
 };
 
-// Of the schedule `name`, which passes whole sequences.
+// Refuses slices for the schedule `name`, which passes whole sequences.
 std::optional<ShapeRefusal> refuse_slices(const std::string& name, const ScheduleShape& shape);
 
 struct Schedule {
@@ -83,7 +83,7 @@ struct Schedule {
   ActionLists (*actions)(const ScheduleShape&) = nullptr;
 };
 
-// True if any weight gradient is a pass of its own.
+// True if any weight gradient is a separate pass.
 bool splits_backward(const ActionLists& actions);
 // True if any forward and backward are a pair.
 bool has_pairs(const ActionLists& actions);

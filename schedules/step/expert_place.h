@@ -1,4 +1,4 @@
-// Where a rank stands among the experts, which are folded onto the ranks of a pipeline rank (schedules/step/layout.h):
+// The place of a rank among the experts, which are folded onto the ranks of a pipeline rank (schedules/step/layout.h):
 //
 //   member k = (d·context + c)·tensor + t = (replica·expert + e)·expert_tensor + u
 //

@@ -4,7 +4,7 @@
 //   zb-v, dualpipe-v                  stage 0 1 2 3    on rank 0 1 1 0    a V: 1 → 2 stays on its rank
 //   chimera, p = 2                    stage 0 1|2 3    on rank 0 1|1 0    two copies of parts 0 and 1
 //
-// The rows in which a schedule's actions stand define the placement. So a schedule with a placement of its own, or an
+// The rows in which a schedule's actions stand define the placement. So a schedule with another placement, or an
 // imported one, needs nothing else.
 // Guarded by tests/schedules/layout_test.cpp.
 #pragma once

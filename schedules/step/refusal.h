@@ -1,5 +1,5 @@
-// A mistake of the user, in the words of the scenario. Every rule reports this, so that a loader can add file and
-// line, and nobody takes a sentence apart.
+// A mistake of the user, in the words of the scenario. Every rule returns its parts, so that a loader can add file and
+// line, and no code has to parse a sentence.
 #pragma once
 
 #include <string>

@@ -91,8 +91,8 @@ struct Step {
   bool overlap_tensor = false;
   Routing routing = {};  // of tokens to experts
   Levers levers = {};    // modules recomputed or launched by graphs; LoRA
-  // Of a schedule in pairs: backwards are split, and a segment's weight gradient runs behind its input gradient while
-  // the message of that is on its way (schedules/lower/pairs.h).
+  // For schedules in pairs: backwards are split, and a segment's weight gradient runs after its input gradient, beside
+  // that gradient's message (schedules/lower/pairs.h).
   bool delay_weight_grads = false;
   bool blocking_transfers = false;  // a rank goes on only after its message to another stage is sent
 };

@@ -105,7 +105,7 @@ class Accounting {
     shares.compute += times * (walk.free - start(walk.step, task));
   }
 
-  // How often the whole step runs what the rank's i-th task is in this one.
+  // The number of tasks of the whole step that the rank's i-th task of this one stands for.
   double times_in_truth(std::size_t step, std::size_t rank, std::size_t i) const {
     if (periodic_ == nullptr) return 1;
     const PeriodicTimeline::Stretch& period = periodic_->steps[step].compute[rank];
@@ -115,7 +115,7 @@ class Accounting {
   double start(std::size_t step, TaskId task) const { return timeline_.start[step * count_ + task]; }
   double end(std::size_t step, TaskId task) const { return timeline_.end[step * count_ + task]; }
 
-  // What a communication waited for in a step. Each of its members asks for it, so it is computed once.
+  // The inputs that a communication waited for in a step, computed once for all its members.
   struct Inputs {
     double ready = unknown;          // when all of them existed
     bool has_communication = false;  // one of them is a communication
@@ -146,7 +146,7 @@ class Accounting {
     for (const TaskId earlier : graph_.predecessors[before]) add_link(gap, step, earlier);
   }
 
-  // Nobody but the host keeps a task from starting when its lane is free and its inputs are there.
+  // When its lane is free and its inputs are there, only the host can delay a task.
   void add_gap(const Interval& gap, std::size_t step, TaskId next, double times, RankShares& shares) {
     if (gap.end <= gap.begin) return;
     messages_.clear();

@@ -1,5 +1,5 @@
-// What products lose while messages run beside them: gradients that are reduced, weights that are gathered, tokens of
-// another micro-batch on their way to experts.
+// The time that products lose while messages run beside them: gradients that are reduced, weights that are gathered,
+// tokens of another micro-batch on their way to experts.
 //
 // Guarded by tests/schedules/beside_test.cpp.
 #pragma once

@@ -21,7 +21,7 @@ void add(TimeParts& parts, const TimeParts& more, double times) {
   for (std::size_t i = 0; i < time_part_count; ++i) parts.seconds[i] += times * more.seconds[i];
 }
 
-// What is made again is a part of its own.
+// Recomputation is shown as one part.
 TimeParts shown(const WorkPrice& parts) {
   TimeParts all = parts.once;
   all[TimePart::recompute] += parts.again.sum();

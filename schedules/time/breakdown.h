@@ -1,5 +1,5 @@
-// What a step's seconds are spent on, by kinds that a person can act on: products, attention, messages of each axis, the
-// host, recomputation, the update, the bubble.
+// A step's seconds by parts that a person can act on: products, attention, messages of each axis, the host,
+// recomputation, the update, the bubble.
 //
 //   a GPU's time   mean over ranks, of the timeline:   tasks by what their operators take │ idle by what it waits for
 //   the path       critical_path.h, term by term:      tasks, messages and launches of the step's longest chain
@@ -17,11 +17,13 @@
 
 namespace slipway::schedules {
 
-// Of the critical path of a step of `step_s` (graph.window: of one of the window's). What the terms do not have is that of slow GPUs.
+// Parts of the critical path of a step of `step_s` seconds (graph.window: of one step of the window). The rest that no
+// term explains is that of slow GPUs.
 TimeParts path_parts(const TaskGraph& graph, const PricedCluster& cluster, const std::vector<PathTerm>& terms,
                      double step_s);
 
-// Of a step (graph.window: of one of the window's) on a mean rank of the timeline. `durations`: those of the timeline.
+// Parts of a step (graph.window: of one step of the window) on a mean rank of the timeline. `durations`: those of the
+// timeline.
 TimeParts rank_parts(const TaskGraph& graph, const PricedCluster& cluster, const Durations& durations,
                      const Timeline& timeline, const PeriodicTimeline* periodic = nullptr);
 

@@ -21,7 +21,7 @@ namespace {
 
 constexpr auto nothing = std::numeric_limits<std::uint32_t>::max();
 
-// What a task loses beside messages (LossBeside), as tasks and how often each counts.
+// The time that a task loses beside messages (LossBeside), as tasks with the number of times that each counts.
 struct LostPart {
   PathTerm::Kind kind;
   TaskId task;
@@ -105,7 +105,7 @@ class Walk {
     weight_ = static_cast<double>(periodic_->left_out) / periods;
   }
 
-  // What starts at `date` is on the path: adds what ended then, and goes to its start.
+  // The task that starts at `date` is on the path: adds the task that ended then, and goes to its start.
   Place back(std::size_t step, TaskId task, double date) {
     std::size_t its_step = step;
     TaskId cause = nothing;

@@ -1,4 +1,5 @@
-// What a step's time consists of: the tasks of its critical path, each with how often it is on it.
+// The critical path of a step: its tasks, each with the number of times that it is on the path. Their prices sum to the
+// step.
 //
 //   rank 0   ┤ a ├─┐              ┌─┤ d ├──        from the first task of a step back to that of the step before:
 //   pp             └┤ b ├┐        │                every task began when something ended. d waits for c, c for b,

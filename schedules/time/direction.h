@@ -1,4 +1,4 @@
-// How a pass runs its operators. Guarded by tests/schedules/breakdown_test.cpp.
+// The direction in which a pass runs its operators. Guarded by tests/schedules/breakdown_test.cpp.
 #pragma once
 
 #include "models/machine/cost.h"

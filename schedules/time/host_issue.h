@@ -1,10 +1,11 @@
-// When a rank's host launches what: kernels are issued one by one, and a task starts no earlier than its first one is.
+// The dates at which a rank's host launches kernels. They are issued one by one, and a task starts no earlier than its
+// first kernel is issued.
 //
 //   host    ├ a ├ b ├ c ├──── waits ────┤ opt ├ d ├ ...          a device task starts after its first kernel is issued,
 //   device      │ a │ b    │ c │ norm   │ opt  │ d               and ends after its last one
 //
 // The host waits for the device once a step, where its first optimizer task starts, because it reads the norm.
-// Guarded by tests/schedules/host_test.cpp.
+// Guarded by tests/sim/trained_step_test.cpp.
 #pragma once
 
 #include <algorithm>

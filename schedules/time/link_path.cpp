@@ -94,7 +94,7 @@ void take_algorithm(LinkPath& path, Algorithm wanted, const Span& span) {
   path.bandwidth = links.bandwidth;
 }
 
-// Of the messages between nodes: those to the next node, those along the trees, and those of all pairs.
+// Caps of the messages between nodes: to the next node, along the trees, and of all pairs.
 void take_caps(Span& span, const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
   const auto cap_of = [&](int from, int to) {
     return way_between(cluster, ranks[static_cast<std::size_t>(from * span.per_node)],
@@ -182,8 +182,8 @@ int gpus_on_port(const Cluster& cluster, const Fabric& network, const Place& pla
   return static_cast<int>(gpus.size());
 }
 
-// The part of a port to other nodes that each GPU of a node has, where messages are priced by measured ones. Of unlike
-// nodes, the least.
+// The part of a port to other nodes that each GPU of a node has, where messages are priced by measured ones. The least
+// over unlike nodes.
 double port_share_of(const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
   if (ranks.size() < 2 || measured_machine(cluster, ranks) == nullptr || !are_on_several_nodes(cluster, ranks))
     return 1;

@@ -17,12 +17,12 @@ double message_seconds(const Work& work, int members, double latency, double ban
 // The same, by the algorithm that the message takes on this path.
 double message_seconds(const Work& work, int members, const LinkPath& path);
 
-// Seconds of what members do to a message before they send it: around a ring, they add their own gradient to it. The
+// Seconds that members work on a message before they send it: around a ring, they add their own gradient to it. The
 // slowest member counts.
 double seconds_before(const Work& work, const Communicator& communicator, const PricedCluster& cluster);
 
-// What a trainer sends of a message: Megatron cuts one between stages by tensor rank and joins it in the node; some
-// trainers all-reduce gradients of which they need a part.
+// The part of a message that a trainer sends: Megatron cuts one between stages by tensor rank and joins it in the node;
+// some trainers all-reduce gradients of which they need a part.
 Work as_sent(const Layout& layout, const Work& work, const LinkPath& path);
 // Messages for one of the graph's: a trainer that reduces each tensor by itself has one for each of a layer's.
 int messages_for(const Work& work, const LinkPath& path);

@@ -1,5 +1,5 @@
-// Where the time of a step goes, for any timeline of the graph, replayed or simulated. Measured ranks have no such
-// timeline (scenarios/predict/step_times.h).
+// The time of a step by use, for any timeline of the graph, replayed or simulated. Measured ranks have no such timeline
+// (scenarios/predict/step_times.h).
 //
 // A window graph (schedules/lower/graph_builder.h) is several steps: step_time_s and exposed_comm_s are of one step,
 // makespan_s of the whole window.

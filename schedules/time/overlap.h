@@ -24,7 +24,7 @@ struct HidingProduct {
 };
 HidingProduct product_beside(const TaskGraph& graph, const Work& message);
 
-// What a message of `message_s` takes beside a product of `product_s`, in `pieces`.
+// The exposed seconds of a message of `message_s` beside a product of `product_s`, both cut into `pieces`.
 double exposed_seconds(double message_s, double product_s, int pieces);
 
 }  // namespace slipway::schedules

@@ -1,4 +1,5 @@
-// What a task of a timeline had to wait for: its inputs, its lane, tasks of the step before. What ended last is the cause.
+// The cause of each wait in a timeline. A task waits for its inputs, its lane and tasks of the step before; the one
+// that ended last is the cause.
 //
 //   rank 0   ┤ a ├────────┤ d ├     d needs c, and a must have left the lane.
 //   pp            ┤  c  ├           c ended last: d waited for c
@@ -49,7 +50,7 @@ struct CauseOfWait {
   bool exists = false;  // false: nothing had to end before
 };
 
-// Per task, in one step of the timeline. Of several that ended at one date, an input.
+// The cause of each task's wait in one step of the timeline. If several ended at one date, an input is the cause.
 std::vector<CauseOfWait> causes_of_waits(const TaskGraph& graph, const Timeline& timeline, std::size_t step);
 
 }  // namespace slipway::schedules

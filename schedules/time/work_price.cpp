@@ -71,7 +71,7 @@ double precondition_seconds(const TaskGraph& graph, const Work& work, const Mach
   return seconds / (static_cast<double>(graph.step.layout.data) * graph.step.layout.context * graph.placement.copies);
 }
 
-// What a step takes once stands beside the update of each rank's first stage.
+// The seconds that a step takes once are added to the update of each rank's first stage.
 bool is_first_of_its_rank(const TaskGraph& graph, std::int32_t stage) {
   const Placement& placement = graph.placement;
   for (const int first : placement.by_part())

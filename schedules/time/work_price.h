@@ -1,5 +1,5 @@
-// What one work of a compute lane takes, in parts that a person can act on. Its seconds are the sum of the parts, and
-// whatever shows a part (breakdown, critical path, rates of `explain`, pages) shows these.
+// The price of one work of a compute lane, in parts that a person can act on. Its seconds are the sum of the parts, and
+// breakdown, critical path, rates of `explain` and pages show these parts.
 //
 //   segment           task overhead │ Σ over its operators, by their kind, once and again (recomputation)
 //   optimizer step    task overhead │ update and narrow copies │ what a step takes once

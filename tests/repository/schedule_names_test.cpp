@@ -15,8 +15,7 @@ namespace {
 const std::set<std::string> product = {"models", "schedules", "sim", "exec", "scenarios"};
 
 // Dictionaries of other programs' words, which have the names of schedules on one side.
-constexpr std::array<std::string_view, 3> dictionaries = {"scenarios/tables/", "scenarios/import/",
-                                                          "scenarios/plan/launch_arguments.cpp"};
+constexpr std::array<std::string_view, 1> dictionaries = {"scenarios/trainers/"};
 
 bool may_name(const std::string& path) {
   return path.starts_with("schedules/catalogue/") ||

@@ -1,5 +1,6 @@
 """Reads commands.txt, and runs its commands on one source tree and its program.
 
+`>> COMMAND` is the new program's form of the command before it, `++ COMMAND` one that only the new program has.
 A command is one line; its steps are joined by ` && `, and a step that fails ends it. A step is a call of slipway
 without the program's name, or one of the steps below that prepare a file. Commands run in the source tree. {tmp} is
 a folder of the command's own, {inputs} the folder beside this file, {tree} the source tree. The answer is what every
@@ -17,12 +18,14 @@ from pathlib import Path
 
 INPUTS = Path(__file__).resolve().parent / "inputs"
 AFTER = ">> "  # A line that replaces the one before it, for the new program.
+ONLY_AFTER = "++ "  # A line that the old program does not have; it must end by itself.
 
 
 @dataclass
 class Command:
     text: str
     after: str | None = None
+    only_after: bool = False
 
 
 @dataclass
@@ -37,6 +40,8 @@ def commands_of(path: Path) -> list[Command]:
         line = line.strip()
         if line.startswith(AFTER):
             commands[-1].after = line[len(AFTER):]
+        elif line.startswith(ONLY_AFTER):
+            commands.append(Command(line[len(ONLY_AFTER):], only_after=True))
         elif line and not line.startswith("#"):
             commands.append(Command(line))
     texts = [each.text for each in commands]

@@ -7,6 +7,7 @@
 
 TREE is a source tree; its program is TREE/build/slipway. The commands are those of commands.txt. Numbers, names,
 rows and exit statuses count; the words of sentences do not. renamed.txt says which keys and files have new names.
+A command that the old program does not have must exit with status 0 or 2.
 The exit status is 0 only if all answers are the same.
 """
 import argparse
@@ -19,7 +20,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True  # Tests read every file of the source tree.
 
-from compare_answers import Comparison, compare
+from compare_answers import Comparison, compare, compare_new
 from renaming import Renaming
 from run_commands import Side, commands_of, run_all, timed_out
 
@@ -60,12 +61,14 @@ def answers_before(chosen: argparse.Namespace, commands: list) -> dict:
     if chosen.against:
         return json.loads(chosen.against.read_text())
     side = side_of(chosen.before, chosen.before_program)
-    return run_all(side, [(each.text, each.text) for each in commands], chosen.jobs, chosen.timeout)
+    old = [each.text for each in commands if not each.only_after]
+    return run_all(side, [(text, text) for text in old], chosen.jobs, chosen.timeout)
 
 
 def answers_after(chosen: argparse.Namespace, commands: list, renaming: Renaming) -> dict:
     side = side_of(chosen.after, chosen.after_program)
-    asked = [(each.text, each.after or renaming.command(each.text)) for each in commands]
+    asked = [(each.text, each.after or (each.text if each.only_after else renaming.command(each.text)))
+             for each in commands]
     return run_all(side, asked, chosen.jobs, chosen.timeout)
 
 
@@ -117,8 +120,8 @@ def main() -> int:
         if chosen.after is None or status:
             return status
     after = answers_after(chosen, commands, renaming)
-    results = {each.text: compare(before.get(each.text), after[each.text], renaming, chosen.exact_bundles)
-               for each in commands}
+    results = {each.text: compare_new(after[each.text]) if each.only_after else
+               compare(before.get(each.text), after[each.text], renaming, chosen.exact_bundles) for each in commands}
     for text, found in results.items():
         if found.differences:
             say_difference(text, found)

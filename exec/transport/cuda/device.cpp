@@ -66,7 +66,7 @@ void keep_for_this_lane(const at::Tensor& tensor) {
   tensor.record_stream(c10::cuda::getCurrentCUDAStream(tensor.device().index()).unwrap());
 }
 
-// Uses a stream of its own, because what the lane has started since need not be over.
+// Uses a separate stream, because work that the lane has started since need not be over.
 double number_of(const at::Tensor& scalar) {
   const c10::cuda::CUDAStreamGuard aside(c10::cuda::getStreamFromPool(true, scalar.device().index()));
   return scalar.item<double>();

@@ -14,9 +14,9 @@
 
 namespace slipway::exec {
 
-// Recordings have memory of their own, without what earlier steps keep cached. `may_wait`: before the first recording
-// the cache is given back, for which the device must become idle. It must be false where a receive of another process
-// may wait on the device.
+// Recordings have separate memory, without what earlier steps keep cached. `may_wait`: before the first recording the
+// cache is given back, for which the device must become idle. It must be false where a receive of another process may
+// wait on the device.
 std::unique_ptr<SegmentCapture> graph_capture(bool may_wait);
 
 // While it is held, no thread of this process records. While any stream is captured, c10's allocator takes uses of a

@@ -1,4 +1,4 @@
-// A GPU's DeviceQueue: a lane's queue is a CUDA stream of its own, a mark is an event recorded in it.
+// A GPU's DeviceQueue: a lane's queue is one CUDA stream, a mark is an event recorded in it.
 //
 // Times: an event has only its distance to another one. Now and then an anchor event is recorded in an idle stream and
 // the host's clock is read beside it. A mark's time is that clock minus the distance to the anchor. Distances are float

@@ -25,7 +25,8 @@ constexpr auto patience = std::chrono::milliseconds(static_cast<std::int64_t>(wh
     setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", 0) == 0 && setenv("TORCH_NCCL_ENABLE_MONITORING", "0", 0) == 0;
 [[maybe_unused]] const bool order_is_meant =
     setenv("TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING", "0", 0) == 0;
-// NCCL prefers every other interface to the loopback. Where all ranks are on this machine nobody else may reach them.
+// NCCL prefers every other interface to the loopback. Where all ranks are on this machine, no other machine may reach
+// them.
 [[maybe_unused]] const bool ranks_of_one_machine_meet_on_its_loopback = [] {
   const char* host = std::getenv("MASTER_ADDR");
   return host != nullptr && is_loopback(host) && setenv("NCCL_SOCKET_IFNAME", "lo", 0) == 0;
@@ -46,7 +47,7 @@ class NcclTransport : public Transport {
       backend_ =
           c10::make_intrusive<c10d::ProcessGroupNCCL>(shared, member_, static_cast<int>(group_.ranks.size()), options);
       backend_->setBoundDeviceId(device_);
-      // All members connect now. Otherwise sends and receives make a connection of their own in the first step, while
+      // All members connect now. Otherwise sends and receives make a separate connection in the first step, while
       // kernels of other communicators wait on the device.
       backend_->eagerConnectSingleDevice(device_);
     });

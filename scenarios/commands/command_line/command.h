@@ -31,7 +31,7 @@ struct Command {
 
 // In the order of `slipway help`.
 const std::vector<Command>& all_commands();
-// What this command's --json prints; empty: it has none. Throws std::invalid_argument for an unknown command.
+// The keys of this command's --json; empty: it has none. Throws std::invalid_argument for an unknown command.
 std::vector<AnswerKeys> answers_of(std::string_view command);
 
 // "0.1.0", of this build.

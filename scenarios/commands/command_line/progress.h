@@ -60,7 +60,7 @@ Pace pace_of(const std::ostream& err);
 //   preparing x, 5.1 M tasks: 4 s of about 10 s                         (work that cannot report its share)
 //   fitting: 2 s                                                        (nor knows how long it takes)
 
-// Its thread writes too. So nobody else may write to `err` while it lives.
+// Its thread writes to `err`, so no other code may write there while it lives.
 class ProgressLine {
  public:
   ProgressLine(std::ostream& err, std::string what) : ProgressLine(err, std::move(what), pace_of(err)) {}

@@ -72,7 +72,7 @@ std::string difference(const nlohmann::json& theirs, const nlohmann::json& ours)
   return "was made from other contents of the scenario's files; run this shard again";
 }
 
-// How many shards the folder's files say that there are.
+// The number of shards that the folder's files state.
 int count_in(const std::string& folder) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {

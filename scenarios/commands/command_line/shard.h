@@ -22,7 +22,7 @@ namespace slipway::scenarios {
 Shard shard_from(const std::string& text);
 std::string shard_path(const std::string& folder, const Shard& shard);
 
-// What all shards of a command agree on: its words, and what the files that they name hold.
+// The common identity of all shards of a command: its words, and the contents of the files that they name.
 struct ShardIdentity {
   std::string version;             // of slipway, because another may predict other times
   std::vector<std::string> words;  // that name the work, in order
@@ -31,7 +31,7 @@ struct ShardIdentity {
 // The identity of `command` with these words, which read these files.
 ShardIdentity identity_of(std::vector<std::string> words, const std::set<std::string>& files);
 
-// What one part of the work gave. NaN: absent.
+// The result of one part of the work. NaN: absent.
 struct ShardRow {
   std::size_t part = 0;
   std::string error = {};

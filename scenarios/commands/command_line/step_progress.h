@@ -17,7 +17,7 @@ namespace slipway::scenarios {
 PreparedStep prepared_showing(Scenario scenario, std::ostream& err, const PrepareOptions& options = {});
 PreparedStep prepared_showing(Scenario scenario, std::ostream& err, const PrepareOptions& options, const Pace& pace);
 
-// What Ctrl-C does to a simulation: end the process, or throw SimulationInterrupted with what is done.
+// The effect of Ctrl-C on a simulation: end the process, or throw SimulationInterrupted with the finished part.
 enum class OnInterrupt { exit, partial };
 
 // simulate_each; `what` begins the line. Returns kept memory to the system before, for the processes that simulate.

@@ -35,8 +35,8 @@ const BatchMeasured& longest_of(const std::vector<BatchMeasured>& batches);
 
 // The batches of a run, in order of time; empty where the batch stayed.
 std::vector<std::int64_t> batches_in(const Trace& trace);
-// The steps of one batch as a trace of their own. The steps keep their places in the training through the losses.
-// Throws std::invalid_argument with the trace's batches where it has no such batch.
+// The steps of one batch as a separate trace. The steps keep their places in the training through the losses. Throws
+// std::invalid_argument with the trace's batches where it has no such batch.
 Trace steps_of_batch(const Trace& trace, std::int64_t batch);
 
 struct BatchRow {

@@ -77,7 +77,8 @@ void refuse_wrong_engines(const std::vector<std::string>& paths, const Trace& pr
                      order);
 }
 
-// Of the scenario in the prediction. Empty where that cannot be read here: the page's curves then have no level.
+// Memory capacities of the scenario in the prediction. Empty where the scenario cannot be read here: the page's curves
+// then show no capacity.
 std::vector<double> capacities_of(const Trace& predicted, const std::string& path) {
   const LoadResult loaded = scenario_of_trace(predicted, path);
   return loaded.errors.empty() ? memory_capacities(loaded.scenario) : std::vector<double>{};

@@ -66,7 +66,7 @@ std::string report_text(const Comparison& comparison);
 std::vector<std::vector<std::string>> kind_rows(const Comparison& comparison);
 std::vector<std::vector<std::string>> worst_rows(const Comparison& comparison);
 std::vector<std::vector<std::string>> peak_rows(const Comparison& comparison);
-// What --json prints (scenarios/predict/description.h).
+// The description of --json (scenarios/predict/description.h).
 const Description<Comparison>& comparison_description();
 
 }  // namespace slipway::scenarios

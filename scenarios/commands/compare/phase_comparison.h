@@ -27,7 +27,7 @@ struct PhaseComparison {
   bool is_inside() const { return low_s <= measured_step_s && measured_step_s <= high_s; }
 };
 
-// Of the rank that the profiler's trace names; of rank 0 where the prediction has no such rank. Throws
+// Compares the rank that the profiler's trace names, or rank 0 where the prediction has no such rank. Throws
 // std::invalid_argument for a trace without a step.
 PhaseComparison compare_phases(const Trace& predicted, const KinetoTrace& measured);
 

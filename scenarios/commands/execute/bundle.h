@@ -45,7 +45,7 @@ std::string ladder_text(const BatchSchedule& batches);
 void refuse_warmup_beyond_end(const Scenario& scenario, const Resumption& from);
 // "learning rate: 0.003 after a warm-up of 64 sequences, cosine decay to 0.0003 after 160 sequences".
 std::string rate_text(const Optimizer& optimizer);
-// A note that a decay without an end of its own takes this start's end. No checkpoint knows the end of its own run.
+// A note that a decay without a given end takes this start's end. A checkpoint does not contain the end of its run.
 // Empty where nothing depends on it.
 std::vector<std::string> rate_notes(const Scenario& scenario, const Resumption& from);
 

@@ -107,7 +107,7 @@ std::optional<int> goes_on_from(const ExecuteRequest& request) {
 // For a complete training without a trace.
 int merge_only(const ExecuteRequest& request) {
   const FolderLock lock(request.folder);
-  std::string of_run = bundle_path(request.folder);  // ranks that joined a run have bundles of their own
+  std::string of_run = bundle_path(request.folder);  // ranks that joined a run have separate bundles
   if (!std::filesystem::exists(of_run)) of_run = bundle_path(request.folder, 0);
   if (!std::filesystem::exists(of_run))
     throw UsageError("the run in " + request.folder +
@@ -133,7 +133,7 @@ int start_and_merge(const ExecuteRequest& request, const std::string& program) {
   const LaunchResult result = launch(
       local_ranks(program, request.arguments(bundle, initial), ranks, request.ranks_per_process(), request.folder),
       passing_output_of(request, earlier, cause));
-  // Nobody is left to complete them. That frees space for losses.csv, because the disk may be full of them.
+  // No rank is left to complete them. Removing them frees space for losses.csv where the disk is full.
   if (result.first_failure || result.interrupted) remove_partial_checkpoints(request.folder);
   const int status = report_failure(request, result, cause, 0, ranks - 1, earlier);
   return status == status_done ? merge_and_report(request) : status;

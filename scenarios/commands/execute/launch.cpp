@@ -340,7 +340,7 @@ class Flock {
       }
       rank.running = false;
       drain(rank);
-      // A grandchild may hold the pipes open; nobody needs its output any more.
+      // A grandchild may hold the pipes open; its output is no longer needed.
       signal_child(rank.child, SIGKILL);
       close_pipes(rank);
       ended.push_back(end_of(*rank.what, status, stopping));
@@ -348,8 +348,8 @@ class Flock {
     return ended;
   }
 
-  // The rank that has been stopped longest, if that is too long. None ends by itself then, and nobody else may be left
-  // to notice.
+  // The rank that has been stopped longest, if that is too long. A stopped rank does not end by itself, and the other
+  // ranks may have ended.
   std::optional<RankEnd> stopped_too_long() const {
     const RunningRank* first = nullptr;
     for (const RunningRank& rank : ranks_)

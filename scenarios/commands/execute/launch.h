@@ -63,7 +63,7 @@ std::vector<int> cores_of_rank(const std::vector<int>& usable, int rank, int ran
 // port for its own end and connect to itself. So the port lies below that range.
 // Guarded by tests/scenarios/launch_test.cpp.
 
-// A port where nobody listens on 127.0.0.1. Throws std::runtime_error when there is none.
+// A free port of 127.0.0.1. Throws std::runtime_error when there is none.
 int free_port();
 
 // Starts one process per rank, passes their output on, and ends all of them when one fails.
@@ -73,7 +73,7 @@ int free_port();
 //                          └── survivors may end by themselves ── SIGTERM ──── SIGKILL ──► name the first
 //
 // The survivors first get time for their own message: they watch each other's heartbeat and report who failed and why.
-// Every rank is a process group of its own, so Ctrl-C reaches it through the launcher. It dies with the launcher,
+// Every rank is a separate process group, so Ctrl-C reaches it through the launcher. It dies with the launcher,
 // whatever kills that.
 // Guarded by tests/scenarios/launch_test.cpp with a shell script as the rank program.
 

@@ -67,7 +67,7 @@ std::string rank_program() {
 
 namespace {
 
-// 128 bits that nobody can guess, for the ranks of one run.
+// 128 random bits, the secret of one run's ranks.
 std::string drawn_token() {
   std::random_device random;
   std::string token;
@@ -142,7 +142,7 @@ std::string first_cause(const LaunchResult& result, const std::string& folder, c
     return (rank < 0 ? "the launcher's agent" : "rank " + std::to_string(rank)) + " failed: " + cause;
   }
   if (!result.first_failure) return "";
-  // Who ended first need not have failed first, and a full disk takes no verdict.
+  // The rank that ended first need not have failed first, and on a full disk no verdict can be written.
   const bool is_only_a_status = result.first_failure->signal == 0 && result.first_failure->message.empty();
   return is_only_a_status && !reported.empty() ? reported : describe(*result.first_failure);
 }

@@ -174,10 +174,10 @@ void SetAside::drop() noexcept {
     const std::string dropped = dropped_path(folder_, first_rank_);
     fs::rename(aside_, dropped);
     removal_ = std::thread([dropped] {
-      std::error_code left;  // leftovers disturb nobody; the next start removes them
+      std::error_code left;  // leftovers do no harm; the next start removes them
       fs::remove_all(dropped, left);
     });
-  } catch (const std::exception&) {  // leftovers disturb nobody and must not end a training
+  } catch (const std::exception&) {  // leftovers do no harm and must not end a training
   }
 }
 

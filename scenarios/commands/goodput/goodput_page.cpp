@@ -19,7 +19,7 @@ std::vector<Share> shares_of(const GoodputAnswer& answer) {
           share("waiting for a repair", own.waiting, "bubble")};
 }
 
-// What costs the most, beside kept steps.
+// The largest loss of time.
 std::string reason_of(const GoodputAnswer& answer) {
   const std::vector<Share> shares = shares_of(answer);
   const auto most = std::max_element(shares.begin() + 1, shares.end(),

@@ -48,7 +48,7 @@ FaultyTraining training_of(const Scenario& scenario, double step_s);
 // time between failures of a second is a slip of its unit.
 void check_histories(const FaultyTraining& training, double days, int histories);
 // One history where all failures are planned; otherwise `histories` of them, with seeds from run.seed on.
-// `progress` is told how many histories are simulated, of how many.
+// `progress` is called with the number of simulated histories and the number of all.
 GoodputAnswer goodput_of(const PreparedStep& prepared, double step_s, double days, int histories,
                          const std::function<void(int done, int all)>& progress);
 

@@ -550,7 +550,7 @@ std::string against(const RuleAnswer& own, const RuleAnswer& first) {
                      share == readable_share(0) ? "as many" : share + (samples < 0 ? " fewer" : " more"));
 }
 
-// What other noise scales make of the time; empty where the table has no range of it.
+// The range of the time over the possible noise scales; empty where the table has none.
 std::string noise_range_text(const Scenario& scenario, const RuleAnswer& own) {
   if (!own.always_reached)
     return "With another noise scale that may be, it is not reached within " + limit_text(scenario) + ".\n";

@@ -59,7 +59,7 @@ double reached_by_all(const std::vector<LossCurve>& curves);
 FitAnswer fitted_curves(CurvesFile file, const FitRequest& request);
 
 std::string fit_text(const FitAnswer& answer);
-// What --json prints.
+// The description of --json.
 const Description<FitAnswer>& fit_description();
 
 }  // namespace slipway::scenarios

@@ -79,7 +79,7 @@ std::size_t last_steps(std::size_t steps);
 RunFitAnswer fitted_run(ExecutedRun run, std::vector<ExecutedRun> unseen, const RunFitRequest& request);
 
 std::string run_fit_text(const RunFitAnswer& answer);
-// What --json prints.
+// The description of --json.
 const Description<RunFitAnswer>& run_fit_description();
 
 }  // namespace slipway::scenarios

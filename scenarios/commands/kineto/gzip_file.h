@@ -20,8 +20,8 @@ class GzipBuffer : public std::streambuf {
   GzipBuffer(const GzipBuffer&) = delete;
   GzipBuffer& operator=(const GzipBuffer&) = delete;
 
-  // What is wrong with the compressed data that was read; empty: nothing. A stream swallows exceptions of its buffer, so
-  // whoever reads to the end asks.
+  // The defect of the compressed data that was read; empty: none. A stream swallows exceptions of its buffer, so the
+  // caller checks this after the last read.
   const std::string& defect() const { return defect_; }
 
  protected:

@@ -1,4 +1,5 @@
-// What the kernels of a profiler's trace compute, from the operators that launched them and the shapes of their arguments.
+// The computations of the kernels in a profiler's trace, from the operators that launched them and the shapes of their
+// arguments.
 //
 //   aten::addmm (b [640], x [888, 2880], w [2880, 640])  ──►  product 888 x 640 x 2880, bfloat16
 //

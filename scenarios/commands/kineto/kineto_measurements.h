@@ -4,7 +4,7 @@
 //
 //   product, attention   median over the calls of a shape that ran without a message beside them
 //   element-wise         the same, from 1 MiB on; smaller ones are launches
-//   message              the shortest of the members' kernels is the one that waited for nobody. Over calls: the median
+//   message              the shortest of the members' kernels did not wait. Over calls: the median
 //                        where all members' traces are given, else the shortest
 //   launch               median distance between two launches of the host; the profiler's own work is in it
 //   copy                 between the GPU and pinned memory, from 64 KiB on

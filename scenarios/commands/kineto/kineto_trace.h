@@ -36,7 +36,7 @@ struct KinetoOperator {
   std::int32_t parent = nothing;     // the operator around it on its thread
 };
 
-// What a collective or a message moved.
+// The payload of a collective or a message.
 struct KinetoMessage {
   std::string collective;                    // PyTorch's name: "allreduce", "_allgather_base"
   std::string dtype;                         // "BFloat16"

@@ -271,7 +271,7 @@ void Handler::take_event() {
   }
 }
 
-// Operators of a thread are nested. Of equal starts the longer one is around the other.
+// Operators of a thread are nested. When two start together, the longer one contains the other.
 void Handler::find_parents() {
   auto& operators = trace_.operators;
   std::stable_sort(operators.begin(), operators.end(), [](const KinetoOperator& a, const KinetoOperator& b) {

@@ -56,13 +56,14 @@ std::string type_text(const Key& key) {
   return text;
 }
 
-// What a topology declares: `list topologies` has it, and a new topology must not change the reference.
+// True for a key that a topology declares. `list topologies` prints it, and a new topology must not change the
+// reference.
 bool is_of_a_topology(const Key& key) {
   constexpr std::string_view section = "cluster.fabrics.*.topology.";
   return key.path.starts_with(section) && leaf_of(key.path) != "kind";
 }
 
-// Left out are names with a list command of their own; otherwise every new name would change the table.
+// Names that another list command prints are left out; otherwise every new name would change the table.
 std::string allowed_text(const Key& key) {
   if (key.path == "model.name") return "slipway list models";
   if (key.path == "schedule.name") return "slipway list schedules";

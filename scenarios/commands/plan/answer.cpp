@@ -75,7 +75,7 @@ std::string winner_yaml(const Scenario& scenario, const std::vector<std::string>
   Defects defects;
   std::optional<Value> document = parse_document(loaded.scenario.resolved, file, defects);
   if (!document) throw std::logic_error("the resolved scenario is no YAML");
-  // Written out, the fabrics would stay this machine's when somebody tries another one.
+  // If the fabrics were written out, a user who changes the machine would keep the fabrics of this one.
   if (Value* cluster = document->find("cluster"); cluster != nullptr && !loaded.scenario.own_fabrics)
     std::erase_if(cluster->entries, [](const Entry& entry) { return entry.key == "fabrics"; });
   const auto folder = [](const std::string& path) {

@@ -17,14 +17,14 @@ namespace slipway::scenarios {
 struct PlanRow {
   const Scenario& scenario;
   const PricedLayout& priced;
-  const PricedLayout* next = nullptr;  // it wins over this row; none: the last one, or nobody asks
+  const PricedLayout* next = nullptr;  // it wins over this row; none: the last row, or not needed
 };
 const Description<PlanRow>& plan_row_keys();
 
 // `columns`: characters per line; 0: no limit.
 std::string table_of(const Scenario& scenario, const std::vector<PricedLayout>& rows, int columns);
 std::string search_text(const Scenario& scenario, const SearchResult& result, const SearchOptions& options);
-// Why `row` beats `next`, in a phrase: the largest gain, and the losses that it outweighs.
+// The reason why `row` beats `next`, in a phrase: the largest gain, and the losses that it outweighs.
 std::string why(const PricedLayout& row, const PricedLayout& next);
 
 }  // namespace slipway::scenarios

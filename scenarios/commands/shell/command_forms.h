@@ -1,5 +1,5 @@
-// What every command accepts, read from its own --help-form. The shells' completion (completion.h) and the man page
-// (manual.h) are made from it, so neither can fall behind the help.
+// Arguments and options of every command, read from its --help-form. The shells' completion (completion.h) and the man
+// page (manual.h) are made from it, so neither can fall behind the help.
 #pragma once
 
 #include <string>

@@ -46,7 +46,7 @@ std::string share_of_step(const StepMetrics& step, double share) {
   return fmt::format("{} of the step ({})", readable_share(share), readable_seconds(share * step.step_time_s));
 }
 
-// Of which groups, the most first: "tensor parallel 289 ms, data parallel 12 ms".
+// Exposed communication by group, the largest first: "tensor parallel 289 ms, data parallel 12 ms".
 std::string exposed_text(const TimelineView& view) {
   static const std::map<std::string, std::string> words = {{"tp", "tensor parallel"}, {"cp", "context parallel"},
                                                            {"dp", "data parallel"},   {"pp", "pipeline"},
@@ -67,7 +67,7 @@ std::string why_bubble(const PreparedStep& prepared) {
                      counted(micro_batches_of(prepared), "micro-batch"));
 }
 
-// What is slow, and why.
+// The main reason for the step's time.
 std::string reason_of(const PreparedStep& prepared, const Prediction& prediction, const TimelineView& view) {
   constexpr double little = 0.05;
   const StepMetrics& step = prediction.step;

@@ -40,7 +40,7 @@ struct Study {
 };
 // The table of the text, headings first.
 std::vector<std::vector<std::string>> study_rows(const Study& study);
-// The values that tell a row from the others, and the scenario's name where there are several.
+// The values in which a row differs from the others, and the scenario's name where there are several.
 std::vector<std::string> labels(const Study& study, const StudyRow& row);
 std::string study_text(const Study& study);
 std::string study_csv(const Study& study);

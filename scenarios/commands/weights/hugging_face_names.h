@@ -1,4 +1,4 @@
-// What transformers calls the parameters of the llama family, and how its tensors lie in ours:
+// Names of the llama family's parameters in transformers, and the places of its tensors in ours:
 //
 //   attention.qkv.weight   q_proj, k_proj, v_proj    one below the other
 //   mlp.up.weight          gate_proj, up_proj
@@ -25,7 +25,7 @@ struct NamedRows {
 // parameter.
 std::vector<NamedRows> hugging_face_tensors(const Parameter& parameter);
 
-// Why the model cannot be a checkpoint of transformers' llama, qwen2 or qwen3; empty: it can.
+// The reason why the model cannot be a checkpoint of transformers' llama, qwen2 or qwen3; empty: it can.
 std::string not_in_hugging_face(const Model& model);
 
 }  // namespace slipway::scenarios

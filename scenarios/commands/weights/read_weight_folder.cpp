@@ -44,7 +44,7 @@ Model model_in(const std::string& config, std::int64_t sequence) {
       fmt::format("{}: {}: {}; {}", config, defects.front().key, defects.front().message, defects.front().remedy));
 }
 
-// How the models differ, in the words of the scenario: "model.rope_theta is 10000 and there 500000".
+// The differences of the models, in keys of the scenario: "model.rope_theta is 10000 and there 500000".
 std::string differences(const Model& here, const Model& there) {
   std::string text;
   const auto compare = [&](const char* key, const auto& mine, const auto& theirs) {

@@ -192,7 +192,7 @@ std::string config_text(const Model& model, Dtype dtype, const std::string& star
 
 std::string partial_of(const std::string& folder) { return folder + ".partial"; }
 
-// In place of what a start that was killed left. mkdir follows no link that somebody put there meanwhile.
+// Replaces what a killed start left. mkdir does not follow a link that another user put there meanwhile.
 void make_new(const std::string& folder) {
   fs::remove_all(folder);
   if (const fs::path parent = fs::path(folder).parent_path(); !parent.empty()) fs::create_directories(parent);

@@ -279,7 +279,7 @@ void warn_of_doubtful_fit(const Calibration& calibration, const Evidence& eviden
          "rows (--measure and --trace together)\n";
 }
 
-// What a profile is written of.
+// The result from which a profile is written.
 struct Fitted {
   Calibration calibration;
   MeasuredKernels kernels;  // none fitted: the machine is priced by the shares of the calibration

@@ -114,7 +114,7 @@ void refuse_contradictions(const PublishedTable& table, const std::vector<const 
   }
 }
 
-// How a set of constants predicts the runs.
+// The score of a set of constants on the runs.
 struct Score {
   double mean_error = 0;  // of |predicted / measured - 1|
   double half_width = 0;  // of the 90 % interval, (high - low) / (2 prediction), median

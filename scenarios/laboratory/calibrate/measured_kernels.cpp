@@ -15,7 +15,7 @@ namespace slipway::scenarios {
 
 namespace {
 
-// What neither a kernel's constants nor a link's say anything of.
+// True for a measurement that neither a kernel's constants nor a link's describe.
 bool is_priced_elsewhere(const Measurement& measurement, const Machine& machine) {
   return kernel_tables({measurement}, machine).empty() && beside_kernels(observations_of({measurement})).empty();
 }

@@ -27,7 +27,7 @@ MeasuredKernels measured_kernels(const std::vector<Measurement>& measurements, c
 // fewer than least_shapes are left.
 std::vector<FittedKernel> traced_kernels(const std::vector<Observation>& observations, const Machine& machine);
 
-// What a kernel's constants do not say: messages from rank to rank, and copies to and from the host.
+// The observations that no kernel's constants describe: messages from rank to rank, and copies to and from the host.
 std::vector<Observation> beside_kernels(std::vector<Observation> observations);
 
 }  // namespace slipway::scenarios

@@ -292,7 +292,7 @@ class TraceReader {
   std::string name_;
   std::unordered_map<std::string, std::vector<TaskId>> tasks_;
   BusyTimes busy_;
-  // Of processors, and not with K-FAC, whose refreshes come and go.
+  // Filled for processors only, and not with K-FAC, whose refreshes differ from step to step.
   std::map<std::pair<int, int>, Ends> ends_;                 // (step, rank)
   std::map<TaskId, std::vector<TaskId>> carried_to_;         // what a task needs of the step before
   std::map<std::pair<std::int32_t, bool>, Sample> compute_;  // (work, overlapped)

@@ -24,7 +24,7 @@ struct KernelRows {
   std::string gpu;
   KernelKey key;      // what it is a kernel of
   KernelTable table;  // rows that count: a collective's from 1 MiB on, because smaller ones are latency
-  // What the profile of this GPU has; nothing where it has no such kernel.
+  // The constants of this GPU's profile; empty where it has no such kernel.
   std::optional<KernelValues> built_in = std::nullopt;
 };
 

@@ -59,7 +59,7 @@ class PooledRuns {
   std::vector<NotPriced> not_priced_;
 };
 
-// What the rows were like that a fit of times, and one of memory, may read (models/fit/fitted_runs.h).
+// Ranges of the rows that a fit of times, and one of memory, may read (models/fit/fitted_runs.h).
 std::vector<FittedRuns> fitted_runs(const std::vector<PublishedRow>& rows);
 
 }  // namespace slipway::scenarios

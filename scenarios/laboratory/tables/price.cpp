@@ -21,10 +21,10 @@ Step step_for_memory(const PublishedRow& row) {
   return step;
 }
 
-// Of a trainer whose fact gathered_inputs is by-stages. This follows from the peaks that nanotron's runs reserved: where
-// the run's own all-reduce test reached 440 GB/s (another environment; the median of the tests is 457 there, 423
-// elsewhere), layers keep gathered inputs on any number of stages; elsewhere only on more than two, since the repair of
-// the pipeline.
+// The inputs that stay gathered with a trainer whose fact gathered_inputs is by-stages. This follows from the peaks
+// that nanotron's runs reserved: where the run's own all-reduce test reached 440 GB/s (another environment; the median
+// of the tests is 457 there, 423 elsewhere), layers keep gathered inputs on any number of stages; elsewhere only on
+// more than two, since the repair of the pipeline.
 Gathered usually_gathered(const PublishedRow& row) {
   return row.excluded.contains(Exclusion::after_pp_fix) ? Gathered::none : Gathered::half_on_many_stages;
 }

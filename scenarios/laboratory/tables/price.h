@@ -1,4 +1,4 @@
-// The prediction of a run that somebody measured: step time, memory, verdict; or why there is none.
+// The prediction of a published run: step time, memory, verdict; or the reason why it has none.
 //
 //   row ──► its scenario ──replayed with the built-in constants──► step_s
 //                └──counted_memory──► StageTerms ──shared constants, facts of the trainer──► odds, fits, fits_cautious
@@ -26,14 +26,14 @@ struct RowPrice {
   std::string cannot_memory;
 };
 
-// Of a row with a scenario.
+// Both require a row with a scenario.
 const Machine& machine_of(const PublishedRow& row);
 double peak_flops_of(const PublishedRow& row);
 
 RowPrice price(const PublishedRow& row);
 
-// What its stages keep, its GPU, and what was measured of it. Throws std::invalid_argument with the reason why there is
-// none.
+// The bytes that its stages keep, its GPU, and its measured memory. Throws std::invalid_argument with the reason why
+// there is none.
 MemoryRun memory_run_of(const PublishedRow& row);
 
 }  // namespace slipway::scenarios

@@ -24,7 +24,7 @@ inline constexpr std::array status_names{Named{RowStatus::ok, "ok"}, Named{RowSt
                                          Named{RowStatus::infeasible, "infeasible"}, Named{RowStatus::other, "other"}};
 constexpr const char* name_of(RowStatus status) { return name_in(status_names, status); }
 
-// The reason why a row takes no part in a time score. Of several the first counts. No rule looks at a prediction.
+// The reason why a row takes no part in a time score. The first of several reasons counts. No rule reads a prediction.
 enum class Exclusion : std::uint8_t {
   none,
   status,           // it did not end
@@ -49,7 +49,7 @@ constexpr const char* name_of(Exclusion rule) { return name_in(exclusion_names, 
 
 struct PublishedRow {
   int line = 0;  // in the file that was read
-  // What was run.
+  // The run.
   std::string text;                          // the scenario as the table has it
   std::string model;                         // the name of a model that it gives by shapes; empty: its own
   std::shared_ptr<const Scenario> scenario;  // null: `unpriceable` says why
@@ -86,8 +86,8 @@ std::string in_words(const PublishedRow& row);
 Exclusion exclusion_of(const PublishedRow& row);
 // 0 without a scenario.
 int gpus_of(const PublishedRow& row);
-// Tokens of one step, and the MFU that the measured (or any) seconds mean: tokens·(6N +
-// 12·L·h·s)/(gpus·peak·s). Of a row with a scenario.
+// Tokens of one step, and the MFU that the measured (or any) seconds mean: tokens·(6N + 12·L·h·s)/(gpus·peak·s). They
+// require a row with a scenario.
 double tokens_per_step(const PublishedRow& row);
 double mfu_of(const PublishedRow& row, double seconds, double peak_flops);
 

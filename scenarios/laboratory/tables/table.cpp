@@ -100,7 +100,7 @@ std::string key_or(const PublishedRow& row, const char* key) {
   return found == row.keys.end() ? "" : found->second;
 }
 
-// Of a text with one value on each side of ": ".
+// Parses a text with one value on each side of ": ".
 std::map<std::string, std::string> settings_in(const std::string& text, const char* column) {
   Defects defects;
   const std::optional<Value> document = parse_document(text, "", defects);
@@ -203,7 +203,7 @@ void load(PublishedRow& row, const Value& document) {
   row.scenario = std::make_shared<const Scenario>(std::move(scenario));
 }
 
-// What follows from scenario and results together.
+// Derives and checks values that need scenario and results together.
 void check_results(PublishedRow& row) {
   if (row.status != RowStatus::ok) return;
   if (row.scenario && row.step_s == 0 && row.tflops_per_gpu > 0) {

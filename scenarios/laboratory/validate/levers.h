@@ -1,4 +1,4 @@
-// What one lever does: two rows of a study that differ in one key of a scenario, and whether the prediction says the same.
+// The effect of one lever: two rows of a study that differ in one key of a scenario, measured and predicted.
 //
 //   row A ─┐  same study, one key differs          measured:  seconds of B / seconds of A
 //   row B ─┘  (recompute_modules, dispatcher, ...)  predicted: the same of the two predictions

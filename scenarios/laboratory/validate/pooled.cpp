@@ -43,7 +43,7 @@ using Column = std::vector<double>;
 
 using TableKey = std::pair<std::string, std::string>;  // trainer, machine
 
-// What is known without a trainer, and what it says of that trainer's runs.
+// Constants fitted without a trainer, and their predictions of that trainer's runs.
 struct WithoutPapers {
   std::map<std::string, PooledConstants> known;  // none where there is no other trainer
   Column seconds, widths;                        // of the intervals, of the logarithm
@@ -170,7 +170,7 @@ void set_covered(PooledValidation& result) {
 
 using RowsByTable = std::map<TableKey, std::vector<std::size_t>>;
 
-// Times and bytes that nothing takes when they are 0, and the factor of kernels that nobody fuses, which is then 1.
+// The set without the effect of a constant: times and bytes are 0, and the factor of unfused kernels is 1.
 PooledConstants without_effect(PooledConstants pooled, std::size_t constant) {
   constexpr double next_to_nothing = 1e-9;
   const StepConstant& of = step_constants()[constant];

@@ -5,7 +5,7 @@
 //   in sample   fitted to all rows
 //   layouts     fitted without a fifth of each table's layouts
 //   groups      without one of the table's widths (hidden), numbers of GPUs, tensor degrees: the mean of the three
-//   paper       without any row of the trainer: what a trainer and a cluster have that nobody has seen
+//   paper       without any row of the trainer: for a trainer and a cluster that no run has shown
 //   after       the same with 1, 3 and 10 of the table's runs, as one's own: its other runs
 //   corrected   layouts and groups with a residual layer per table, which no other number has (residual_scores.h)
 //   choice      the layout chosen by paper, where there are several of one model on as many GPUs
@@ -52,9 +52,9 @@ struct PooledRun {
          high_s = 0;
 };
 
-// What a constant contributes: the error of all tables when it has no effect and nothing is fitted again.
+// The contribution of a constant: the error of all tables when it has no effect and nothing is fitted again.
 struct PooledEffect {
-  // Of one table.
+  // The results of one table.
   struct Table {
     std::string trainer, machine;
     PooledError without;

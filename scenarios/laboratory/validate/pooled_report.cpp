@@ -95,7 +95,7 @@ Description<PooledTable> table_keys() {
               &PooledTable::groups_corrected, score_keys());
 }
 
-// What else the fit was asked.
+// Further columns of the fit.
 Description<PooledTable> other_columns() {
   const auto shows = [](auto PooledTable::*member) {
     return [member](const PooledTable& table) { return error_text(table.*member); };
@@ -109,7 +109,7 @@ Description<PooledTable> other_columns() {
       .only_column("groups out", shows(&PooledTable::groups));
 }
 
-// What a residual layer per table adds.
+// Columns of the predictions with a residual layer per table.
 Description<PooledTable> corrected_columns() {
   Description<PooledTable> columns;
   columns.only_column("trainer", [](const PooledTable& table) { return table.trainer; })

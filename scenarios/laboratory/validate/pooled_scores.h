@@ -1,5 +1,5 @@
-// Scores of predictions by pooled constants: errors, intervals, what a few runs of one's own add, and the layouts that
-// would be chosen.
+// Scores of predictions by pooled constants: errors, intervals, what a user's few runs add, and the layouts that would
+// be chosen.
 //
 //   a table's runs ──draws_of──► n of different layouts ──fit to them, beside what is known──► the table's other runs
 //
@@ -38,7 +38,8 @@ double covered_of_all_runs(const std::vector<PooledScore>& scores, const std::ve
 // n runs of different layouts, several times over, from a fixed seed. None where no other run of the table would be left.
 std::vector<std::vector<std::size_t>> draws_of(const PooledRuns& runs, const std::vector<std::size_t>& table,
                                                std::size_t n);
-// How the table's other runs are predicted after n, the mean over draws. `known`: fitted without the table.
+// The score of the table's other runs after n of its runs were added, the mean over draws. `known`: fitted without the
+// table.
 PooledScore after_runs_of_own(const PooledRuns& runs, const std::vector<std::size_t>& table,
                               const PooledConstants& known, std::size_t n);
 
@@ -49,7 +50,7 @@ struct PooledAlternative {
   bool fits = true;  // with 99 %
 };
 
-// Of tables from which a layout is chosen: the fastest predicted to fit.
+// The choice of a layout in a table: the fastest one that is predicted to fit.
 struct PooledChoice {
   int tables = 0;               // with two measured layouts and more
   int none = 0, ran_out = 0;    // of these: nothing is predicted to fit; the choice ran out of memory

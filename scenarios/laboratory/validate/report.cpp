@@ -142,7 +142,7 @@ std::string built_in_name(const Validation& validation) {
   return validation.priced_by == name_of(GraphEngine::replay) ? "as built in" : "by " + validation.priced_by;
 }
 
-// How many rows have a price, also of those that no score uses, and what the others have that is not modelled.
+// The number of rows with a price, unscored ones included, and the unmodelled features of the others.
 std::string coverage_text(const Validation& validation) {
   std::map<std::string, int> effects;
   std::int64_t priced = 0, other = 0, all = 0;

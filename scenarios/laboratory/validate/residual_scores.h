@@ -1,5 +1,5 @@
-// What the residual layer (models/fit/residual_layer.h) adds to predictions of left-out runs, shown by
-// `validate --pooled` apart. Trained on the runs that the fit of physics has seen, never on those that are predicted.
+// Scores of left-out runs with the residual layer (models/fit/residual_layer.h); `validate --pooled` shows them
+// separately. The layer is trained on the runs that the fit of physics has seen, never on those that are predicted.
 //
 //   kept runs ──fit──► constants ──► residuals of the kept runs ──► layer ──► left-out runs, corrected
 //
@@ -31,7 +31,7 @@ struct LeftOutBothWays {
 // replay (PooledRuns::replay). Part −1 is in every fit. `each` is called after each part, last one too.
 LeftOutBothWays left_out(PooledRuns& runs, const std::vector<int>& parts, const PooledConstants& fitted,
                          const std::function<void()>& each);
-// How many parts there are.
+// The number of parts.
 int count_of(const std::vector<int>& parts);
 
 }  // namespace slipway::scenarios

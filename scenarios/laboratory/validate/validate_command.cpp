@@ -83,7 +83,7 @@ std::string number_text(double value) {
   return text.str();
 }
 
-// Of the scenario, for a spreadsheet.
+// Columns of the scenario, for a spreadsheet.
 std::vector<std::string> layout_fields(const PublishedRow& row) {
   if (!row.scenario) return std::vector<std::string>(11);
   const Step& step = row.scenario->step;

@@ -24,7 +24,7 @@ RowResult priced(const PublishedRow& row) {
 
 bool scored(const RowResult& result) { return result.exclusion == Exclusion::none; }
 
-// `most`: parts, where the way has none of its own.
+// `most`: the number of parts, where the split does not define it.
 std::vector<int> parts_of(const std::vector<const PublishedRow*>& rows, Left way, int most) {
   std::vector<std::string> keys;
   for (const PublishedRow* row : rows)
@@ -39,7 +39,7 @@ bool choosable(const RowResult& result) {
          (result.row->status == RowStatus::out_of_memory && !result.row->excluded.contains(Exclusion::after_pp_fix));
 }
 
-// What the published runs of all other trainers say. Slow, so kept.
+// Constants fitted to the published runs of all other trainers. The fit is slow, so the result is kept.
 const PooledConstants& known_without(const std::string& trainer) {
   static std::map<std::string, PooledConstants> known;
   if (const auto found = known.find(trainer); found != known.end()) return found->second;
