@@ -64,7 +64,7 @@ std::vector<bool> identified(const Matrix& a, std::span<const double> weights, d
 //
 // Guarded by tests/models/least_squares_test.cpp against the table of Abramowitz & Stegun 1964, 26.10.
 
-// `degrees` ≥ 1; within 2e-4.
+// `degrees` ≥ 1.
 double student_975(std::size_t degrees);
 
 }  // namespace slipway::models

@@ -7,6 +7,9 @@
 #include <map>
 #include <stdexcept>
 
+#include "models/fit/damped_step.h"
+#include "models/trace/statistics.h"
+
 namespace slipway::models {
 namespace {
 
@@ -14,13 +17,12 @@ constexpr double farthest = 8;         // |z|
 constexpr double difference = 1e-4;    // of z, for derivatives
 constexpr double settled_gain = 1e-6;  // relative gain of a round that ends the fit
 constexpr int most_rounds = 60;
-constexpr double most_damping = 1e9;
 constexpr double peak_spread = 0.06;      // of a measured peak's logarithm; beyond it a run pulls linearly
 constexpr double measured_spread = 0.01;  // of a measured peak beside libraries
 
 // −2·ln of the probability of a verdict, 0 at best.
 double of_verdict(double room, double spread, double other) {
-  const double share = (1 - other) * 0.5 * std::erfc(-room / spread / std::sqrt(2.0)) + other / 2;
+  const double share = (1 - other) * normal_share(room / spread) + other / 2;
   return std::max(0.0, -2 * std::log(share) + 2 * std::log(1 - other / 2));
 }
 
@@ -120,27 +122,21 @@ class Problem {
 
 struct State {
   Eigen::VectorXd z, residuals;
-  double damping = 1e-3;
+  Damping damping = {};
   double loss() const { return residuals.squaredNorm(); }
 };
 
-// One accepted step, or false when no damping gives one that helps.
 bool improve(const Problem& problem, State& state, const Eigen::MatrixXd& slope) {
   const Eigen::MatrixXd normal = slope.transpose() * slope;
   const Eigen::VectorXd gradient = slope.transpose() * state.residuals;
-  for (; state.damping < most_damping; state.damping *= 4) {
-    Eigen::MatrixXd damped = normal;
-    damped.diagonal() += state.damping * normal.diagonal();
-    const Eigen::VectorXd step = damped.ldlt().solve(-gradient);
+  return damped_step(normal, gradient, state.damping, [&](const Eigen::VectorXd& step) {
     const Eigen::VectorXd z = (state.z + step).cwiseMax(-farthest).cwiseMin(farthest);
     Eigen::VectorXd residuals = problem.residuals(z);
-    if (!(residuals.squaredNorm() < state.loss())) continue;
+    if (!(residuals.squaredNorm() < state.loss())) return false;
     state.z = z;
     state.residuals = std::move(residuals);
-    state.damping = std::max(state.damping / 8, 1e-12);
     return true;
-  }
-  return false;
+  });
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "models/fit/damped_step.h"
+
 namespace slipway::models {
 namespace {
 
@@ -254,22 +256,19 @@ PooledConstants fit_pooled(const std::vector<PooledRow>& rows, const PooledPrice
     if (round < options.replays) prices.replay(here);
     slope = design(pooled, rows, prices.slopes(here)) / options.scale;
     r = residuals(rows, prices.seconds(here), options.scale);
-    double present = loss(r, x), damping = 1e-4;
+    double present = loss(r, x);
     const double before = present;
+    Damping damping{.now = 1e-4, .grows = 8, .shrinks = 8, .least = 8e-9, .tries = tries};
     for (int step = 0; step < steps; ++step) {
       const VectorXd gradient = set_normal();
-      bool better = false;
-      for (int attempt = 0; attempt < tries && !better; ++attempt, damping *= 8) {
-        MatrixXd damped = normal;
-        damped.diagonal() += damping * normal.diagonal();
-        const VectorXd moved = x - damped.ldlt().solve(gradient);
+      const bool better = damped_step(normal, gradient, damping, [&](const VectorXd& by) {
+        const VectorXd moved = x + by;
         const VectorXd residual = residuals(rows, prices.seconds(constants_at(moved)), options.scale);
         const double value = loss(residual, moved);
-        if (!(value < present * (1 - settled))) continue;
-        better = true;
+        if (!(value < present * (1 - settled))) return false;
         x = moved, r = residual, present = value;
-        damping = std::max(damping / 64, 1e-9);
-      }
+        return true;
+      });
       if (!better) break;
     }
     if (round + 1 >= options.replays && before - present < settled * before) break;

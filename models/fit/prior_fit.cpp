@@ -6,13 +6,14 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "models/fit/damped_step.h"
+
 namespace slipway::models {
 namespace {
 
 constexpr double farthest = 8;         // |z|
 constexpr double difference = 1e-6;    // of z, for derivatives
 constexpr double settled_gain = 1e-9;  // relative gain of a round that ends the fit
-constexpr double most_damping = 1e9;
 
 class Problem {
  public:
@@ -96,29 +97,24 @@ Eigen::VectorXd start_of(const Problem& problem, std::span<const PriorParameter>
 
 struct State {
   Eigen::VectorXd z, residuals;
-  double loss = 0, damping = 1e-3;
+  double loss = 0;
+  Damping damping = {};
 };
 
-// One accepted step, or false when no damping gives one that helps.
 bool improve(const Problem& problem, State& state, const Eigen::MatrixXd& slope) {
   const Eigen::VectorXd weights = problem.weights(state.residuals);
   const Eigen::MatrixXd normal = slope.transpose() * weights.asDiagonal() * slope;
   const Eigen::VectorXd gradient = slope.transpose() * weights.cwiseProduct(state.residuals);
-  for (; state.damping < most_damping; state.damping *= 4) {
-    Eigen::MatrixXd damped = normal;
-    damped.diagonal() += state.damping * normal.diagonal();
-    const Eigen::VectorXd step = damped.ldlt().solve(-gradient);
+  return damped_step(normal, gradient, state.damping, [&](const Eigen::VectorXd& step) {
     const Eigen::VectorXd z = (state.z + step).cwiseMax(-farthest).cwiseMin(farthest);
     Eigen::VectorXd residuals = problem.residuals(z);
     const double loss = problem.loss(residuals);
-    if (!(loss < state.loss)) continue;
+    if (!(loss < state.loss)) return false;
     state.z = z;
     state.residuals = std::move(residuals);
     state.loss = loss;
-    state.damping = std::max(state.damping / 8, 1e-12);
     return true;
-  }
-  return false;
+  });
 }
 
 void check(std::span<const PriorParameter> parameters, std::span<const double> measured,

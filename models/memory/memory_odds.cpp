@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include "models/trace/statistics.h"
+
 namespace slipway::models {
 namespace {
-
-double normal_share(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
 
 // z with normal_share(z) = share, by bisection.
 double normal_point(double share) {

@@ -1,5 +1,5 @@
-// The one definition of a median, for everything that is measured several times, of a weighted median, and of a mean's
-// standard error, and of a quantile.
+// The one definition of a median, for everything that is measured several times, of a weighted median, of a mean's
+// standard error, of a quantile, and of a normal distribution's share.
 //
 //   {1, 5, 2} ──► 2        {1, 5, 2, 4} ──► 3, the mean of the two middle values
 //   value (weight) {1 (1), 5 (3), 2 (1)} ──► 5, the first with half of the weight at or below it
@@ -55,5 +55,8 @@ inline std::optional<double> standard_error(const std::vector<double>& values) {
   for (const double value : values) squares += (value - mean) * (value - mean);
   return std::sqrt(squares / (n - 1) / n);
 }
+
+// The share of a normal distribution below `z` standard deviations.
+inline double normal_share(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
 
 }  // namespace slipway::models

@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "scenarios/files/embedded_files.h"
+#include "scenarios/language/number_rows.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -21,11 +22,14 @@ double spread_of(const StepConstant& constant, const PooledCoordinate& at) {
   return at.trainer.empty() ? constant.spread : constant.trainer;
 }
 
+using NumberRows = std::vector<std::vector<double>>;
+
 class ConstantsReader {
  public:
   explicit ConstantsReader(Defects& defects) : defects_(defects) {}
 
-  std::optional<PooledConstants> read(const Value& root) {
+  // `covariance`: its rows, where they were taken out of the text.
+  std::optional<PooledConstants> read(const Value& root, const std::optional<NumberRows>& taken = std::nullopt) {
     const std::size_t before = defects_.size();
     PooledConstants pooled;
     const Value* noise = root.find("noise");
@@ -52,7 +56,7 @@ class ConstantsReader {
     }
     read_fitted_runs(root, pooled);
     for (const Value& item : coordinates->items) read_coordinate(item, pooled);
-    if (defects_.size() == before) read_covariance(*covariance, pooled);
+    if (defects_.size() == before) set_covariance(taken ? *taken : rows_of(*covariance), covariance->origin, pooled);
     if (defects_.size() != before) return std::nullopt;
     return pooled;
   }
@@ -133,22 +137,29 @@ class ConstantsReader {
     }
   }
 
-  void read_covariance(const Value& rows, PooledConstants& pooled) {
+  NumberRows rows_of(const Value& covariance) const {
+    NumberRows rows;
+    for (const Value& item : covariance.items) {
+      std::istringstream text(item.text);
+      std::vector<double>& row = rows.emplace_back();
+      for (double number = 0; text >> number;) row.push_back(number);
+    }
+    return rows;
+  }
+
+  void set_covariance(const NumberRows& rows, const Origin& origin, PooledConstants& pooled) {
     const std::size_t n = pooled.coordinates.size();
     pooled.covariance.assign(n * n, 0);
-    if (rows.items.size() != n)
-      return refuse(rows.origin, "covariance", fmt::format("has {} rows for {} coordinates", rows.items.size(), n),
+    if (rows.size() != n)
+      return refuse(origin, "covariance", fmt::format("has {} rows for {} coordinates", rows.size(), n),
                     "write it again with `slipway calibrate --runs`");
     for (std::size_t i = 0; i < n; ++i) {
-      std::istringstream row(rows.items[i].text);
-      for (std::size_t j = 0; j <= i; ++j) {
-        double value = 0;
-        if (!(row >> value))
-          return refuse(rows.items[i].origin, "covariance", fmt::format("has no {} numbers", i + 1),
-                        "write it again with `slipway calibrate --runs`");
+      if (rows[i].size() != i + 1)
+        return refuse({origin.file, origin.line + 1 + static_cast<int>(i)}, "covariance",
+                      fmt::format("has no {} numbers", i + 1), "write it again with `slipway calibrate --runs`");
+      for (std::size_t j = 0; j <= i; ++j)
         pooled.covariance[i * n + j] = pooled.covariance[j * n + i] =
-            value * pooled.coordinates[i].spread * pooled.coordinates[j].spread;
-      }
+            rows[i][j] * pooled.coordinates[i].spread * pooled.coordinates[j].spread;
     }
   }
 
@@ -184,9 +195,11 @@ const PooledConstants& built_in_constants() {
 }
 
 std::optional<PooledConstants> constants_from_yaml(const std::string& text, const std::string& file, Defects& defects) {
-  const std::optional<Value> root = parse_document(text, file, defects);
+  std::string rest = text;
+  const std::optional<NumberRows> covariance = take_number_rows(rest, "covariance");
+  const std::optional<Value> root = parse_document(rest, file, defects);
   if (!root) return std::nullopt;
-  return ConstantsReader(defects).read(*root);
+  return ConstantsReader(defects).read(*root, covariance);
 }
 
 const std::vector<FittedTable>& tables_of_built_in_constants() {

@@ -7,6 +7,7 @@
 
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/language/document.h"
+#include "scenarios/language/number_rows.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -17,7 +18,7 @@ class MemoryReader {
  public:
   explicit MemoryReader(std::string file) : file_(std::move(file)) {}
 
-  PooledMemory read(const Value& root) const {
+  PooledMemory read(const Value& root, const std::optional<std::vector<std::vector<double>>>& taken) const {
     PooledMemory memory;
     const Value& constants = part(root, "constants");
     for (std::size_t i = 0; i + memory_deviations < memory_parameters().size(); ++i)
@@ -30,7 +31,8 @@ class MemoryReader {
     memory.table_spread = positive(noise, "table");
     memory.other_share = positive(noise, "other");
     memory.noise_source = part(noise, "source").text;
-    read_covariance(part(root, "covariance"), memory);
+    const Value& covariance = part(root, "covariance");
+    set_covariance(taken ? *taken : rows_of(covariance), covariance.origin, memory);
     return memory;
   }
 
@@ -86,18 +88,26 @@ class MemoryReader {
     }
   }
 
-  void read_covariance(const Value& rows, PooledMemory& memory) const {
+  std::vector<std::vector<double>> rows_of(const Value& covariance) const {
+    std::vector<std::vector<double>> rows;
+    for (const Value& item : covariance.items) {
+      std::vector<double>& row = rows.emplace_back();
+      for (const Value& each : item.items) row.push_back(number(each, "covariance"));
+    }
+    return rows;
+  }
+
+  void set_covariance(const std::vector<std::vector<double>>& rows, const Origin& origin, PooledMemory& memory) const {
     const std::size_t n = memory.unknowns();
-    if (rows.items.size() != n)
-      refuse(rows.origin, "covariance", fmt::format("has {} rows for {} unknowns", rows.items.size(), n),
+    if (rows.size() != n)
+      refuse(origin, "covariance", fmt::format("has {} rows for {} unknowns", rows.size(), n),
              "write a row for each constant and deviation");
     memory.covariance.assign(n * n, 0);
     for (std::size_t i = 0; i < n; ++i) {
-      const Value& row = rows.items[i];
-      if (row.items.size() != i + 1)
-        refuse(row.origin, "covariance", "is no lower triangle", fmt::format("write {} numbers", i + 1));
-      for (std::size_t j = 0; j <= i; ++j)
-        memory.covariance[i * n + j] = memory.covariance[j * n + i] = number(row.items[j], "covariance");
+      if (rows[i].size() != i + 1)
+        refuse({origin.file, origin.line + 1 + static_cast<int>(i)}, "covariance", "is no lower triangle",
+               fmt::format("write {} numbers", i + 1));
+      for (std::size_t j = 0; j <= i; ++j) memory.covariance[i * n + j] = memory.covariance[j * n + i] = rows[i][j];
     }
   }
 
@@ -116,9 +126,11 @@ const PooledMemory& built_in_memory() {
 
 PooledMemory memory_from_yaml(const std::string& text, const std::string& file) {
   Defects defects;
-  const std::optional<Value> root = parse_document(text, file, defects);
+  std::string rest = text;
+  const auto covariance = take_number_rows(rest, "covariance");
+  const std::optional<Value> root = parse_document(rest, file, defects);
   if (!root) throw std::invalid_argument(describe(defects));
-  return MemoryReader(file).read(*root);
+  return MemoryReader(file).read(*root, covariance);
 }
 
 std::string memory_to_yaml(const PooledMemory& memory, const std::string& heading) {

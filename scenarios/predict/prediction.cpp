@@ -6,6 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "models/machine/degradation.h"
 #include "models/model/megatron_flops.h"
 #include "scenarios/language/quantity.h"
 #include "scenarios/predict/beside.h"
@@ -13,6 +14,7 @@
 #include "scenarios/predict/filling.h"
 #include "scenarios/predict/readable.h"
 #include "scenarios/predict/training_words.h"
+#include "schedules/time/durations.h"
 
 namespace slipway::scenarios {
 
@@ -435,6 +437,48 @@ std::string closed_form_text(const PreparedStep& prepared, const StageMemory& fi
       {"activations of the embedding input", readable_bytes(terms.embedding_input), "-"}};
   if (sharded > 0) rows.push_back({"unreduced gradients, gathered weights", "-", readable_bytes(sharded)});
   return "\n  Pipeline rank 0 in closed form (Fujii et al. 2024) beside this timeline:\n" + aligned_table(rows, "  ");
+}
+
+namespace {
+
+// Unset where all GPUs and ports are sound, and with bubble work, which was placed for the slow ones.
+std::optional<DegradationCost> cost_of_degradation(const SimulatedStep& step, double step_s, const StepOptions& options,
+                                                   const StepWorkers& work) {
+  const PreparedStep& prepared = step.prepared;
+  if (!is_degraded(prepared.scenario.cluster) || prepared.filling) return std::nullopt;
+  SimulationOptions how;
+  how.chains = options.chains;
+  const PricedCluster sound = healthy(prepared.cluster);
+  const Durations durations = durations_of(prepared.graph, sound);
+  const std::vector<Simulation> without =
+      work.simulate({prepared, sound, durations, "simulating the healthy cluster"}, how, {options.steps});
+  return degradation_cost(prepared, step_s, step.simulation.timeline, without.front().timeline);
+}
+
+// Unset where routing is balanced, or all experts are on every rank.
+std::optional<SkewCost> cost_of_skew(const Scenario& scenario, double step_s, const StepOptions& options,
+                                     const StepWorkers& work) {
+  if (scenario.step.routing.skew == 0 || !dispatches_tokens(scenario.step)) return std::nullopt;
+  Scenario balanced = scenario;
+  balanced.step.routing.skew = 0;
+  StepOptions how = options;
+  how.makespan = false;
+  const SimulatedStep step = simulated_step(balanced, how, work);
+  const double balanced_s = step_time_of(step.prepared.graph, step.simulation.timeline, periodic_of(step));
+  return SkewCost{mean_largest_load(scenario.step), step_s - balanced_s};
+}
+
+}  // namespace
+
+PredictedStep predict(const Scenario& scenario, const StepOptions& options, const StepWorkers& work) {
+  PredictedStep answer{simulated_step(scenario, options, work), {}};
+  Prediction& prediction = answer.prediction = prediction_of(answer.step);
+  const double step_s = prediction.step.step_time_s;
+  prediction.basis = basis_of(scenario);
+  prediction.interval = step_interval(answer.step.prepared, step_s, prediction.basis.outside.size());
+  prediction.degradation = cost_of_degradation(answer.step, step_s, options, work);
+  prediction.skew = cost_of_skew(scenario, step_s, options, work);
+  return answer;
 }
 
 }  // namespace slipway::scenarios

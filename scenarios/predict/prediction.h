@@ -66,7 +66,15 @@ struct Prediction {
 // Ranks with tasks: all, or the representative ranks.
 int simulated_ranks(const PreparedStep& prepared);
 
+// What the simulation of the step shows, without basis, interval and the costs of degradation and skew.
 Prediction prediction_of(const SimulatedStep& step);
+// The whole answer: the scenario's step simulated, with what it rests on, its interval, and what slow GPUs and uneven
+// routing cost, for which it is simulated again without them.
+struct PredictedStep {
+  SimulatedStep step;
+  Prediction prediction;
+};
+PredictedStep predict(const Scenario& scenario, const StepOptions& options, const StepWorkers& work = plain_workers());
 // Per pipeline rank, the rank that needs the largest share of its memory. Uses the timeline's first step.
 std::vector<StageMemory> stage_memory(const PreparedStep& prepared, const Timeline& timeline,
                                       const PeriodicTimeline* periodic = nullptr);

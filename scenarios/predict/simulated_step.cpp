@@ -34,7 +34,9 @@ SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& option
       step.replayed_s = replayed_s_of(step.prepared, options.steps);
       if (step.replayed_s > options.limit_s * rounding) return step;
     }
-    std::vector<Simulation> results = work.simulate(step.prepared, simulation, steps);
+    std::vector<Simulation> results =
+        work.simulate({step.prepared, step.prepared.cluster, step.prepared.durations, "simulating " + scenario.name},
+                      simulation, steps);
     step.simulation = std::move(results.front());
     if (step.prepared.periodic) {
       step.periodic = periodic_in(step.prepared, step.simulation);
@@ -49,12 +51,11 @@ SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& option
   }
 }
 
-SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& options) {
-  return simulated_step(scenario, options,
-                        {[](const Scenario& of, const PrepareOptions& how) { return prepared_step(of, how); },
-                         [](const PreparedStep& prepared, const SimulationOptions& how, const std::vector<int>& steps) {
-                           return simulate_each(prepared.graph, prepared.cluster, prepared.durations, how, steps);
-                         }});
+StepWorkers plain_workers() {
+  return {[](const Scenario& of, const PrepareOptions& how) { return prepared_step(of, how); },
+          [](const SimulationTask& task, const SimulationOptions& how, const std::vector<int>& steps) {
+            return simulate_each(task.prepared.graph, task.cluster, task.durations, how, steps);
+          }};
 }
 
 PreparedStep replayable_step(const Scenario& scenario) {
@@ -66,9 +67,9 @@ SimulatedStep replayed_step(const Scenario& scenario) {
   options.makespan = false;
   return simulated_step(
       scenario, options,
-      {prepared_unchecked, [](const PreparedStep& prepared, const auto&, const std::vector<int>& steps) {
+      {prepared_unchecked, [](const SimulationTask& task, const auto&, const std::vector<int>& steps) {
          std::vector<Simulation> replayed(1);
-         replayed[0].timeline = replay(prepared.graph, prepared.durations, steps.front());
+         replayed[0].timeline = replay(task.prepared.graph, task.durations, steps.front());
          return replayed;
        }});
 }

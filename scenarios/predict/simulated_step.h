@@ -34,16 +34,26 @@ struct StepOptions {
   double limit_s = std::numeric_limits<double>::infinity();  // a step whose replay takes longer is not simulated
 };
 
-// The two long parts of the work; a command adds progress. `simulate` runs the prepared step once for each number of
-// steps back to back (simulate_each).
-struct StepWorkers {
-  std::function<PreparedStep(const Scenario&, const PrepareOptions&)> prepare;
-  std::function<std::vector<Simulation>(const PreparedStep&, const SimulationOptions&, const std::vector<int>& steps)>
-      simulate;
+// A prepared step to be simulated once for each number of steps back to back (simulate_each), on its own cluster or on
+// another with the durations there.
+struct SimulationTask {
+  const PreparedStep& prepared;
+  const PricedCluster& cluster;
+  const Durations& durations;
+  std::string what;  // "simulating llama-8b", for progress
 };
 
-SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& options, const StepWorkers& work);
-SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& options);
+// The two long parts of the work; a command adds progress.
+struct StepWorkers {
+  std::function<PreparedStep(const Scenario&, const PrepareOptions&)> prepare;
+  std::function<std::vector<Simulation>(const SimulationTask&, const SimulationOptions&, const std::vector<int>& steps)>
+      simulate;
+};
+// Without progress: prepared_step and simulate_each.
+StepWorkers plain_workers();
+
+SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& options,
+                             const StepWorkers& work = plain_workers());
 
 // A prepared step for replays, without checks: representatives, and a few periods. Throws std::invalid_argument where the
 // cluster cannot price it.

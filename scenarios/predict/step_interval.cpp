@@ -8,6 +8,7 @@
 #include <set>
 
 #include "models/machine/priced_cluster.h"
+#include "models/trace/statistics.h"
 #include "scenarios/language/keys.h"
 #include "scenarios/predict/priced_step.h"
 #include "scenarios/predict/readable.h"
@@ -80,8 +81,6 @@ bool has_fitted_products(const PooledConstants& pooled, const std::string& machi
   });
 }
 
-double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
-
 }  // namespace
 
 double StepInterval::half_width() const { return 0.5 * std::log(high_s / low_s); }
@@ -130,7 +129,7 @@ double probability_faster(const Scenario& scenario, double step_s, const StepInt
     std::vector<double> apart = interval.directions;  // errors that both layouts share cancel
     for (std::size_t d = 0; d < apart.size(); ++d) apart[d] -= other.directions[d];
     const double spread = std::hypot(norm_of(apart), interval.runs, other.runs);
-    return normal_cdf(std::log(other_s / step_s) / spread);
+    return normal_share(std::log(other_s / step_s) / spread);
   }
   std::vector<MachineSlopes> apart = interval.slopes;
   for (std::size_t m = 0; m < apart.size(); ++m)
@@ -138,7 +137,7 @@ double probability_faster(const Scenario& scenario, double step_s, const StepInt
   const double constants = spread_of(constants_of(scenario), scenario.trainer.name, apart);
   const double spread =
       std::hypot(constants, std::hypot(interval.runs, interval.outside), std::hypot(other.runs, other.outside));
-  return normal_cdf(std::log(other_s / step_s) / spread);
+  return normal_share(std::log(other_s / step_s) / spread);
 }
 
 std::string interval_text(const StepInterval& interval) {

@@ -227,16 +227,13 @@ void note_simulation(const Scenario& one, double limit_s, PricedLayout& row) {
   StepOptions options;
   options.makespan = false;
   options.limit_s = limit_s;
-  const SimulatedStep step =
-      simulated_step(one, options,
-                     {[](const Scenario& scenario, const PrepareOptions& how) {
-                        PreparedStep prepared = prepared_unchecked(scenario, how);
-                        fill_bubbles(prepared);
-                        return prepared;
-                      },
-                      [](const PreparedStep& prepared, const SimulationOptions& how, const std::vector<int>& steps) {
-                        return simulate_each(prepared.graph, prepared.cluster, prepared.durations, how, steps);
-                      }});
+  const SimulatedStep step = simulated_step(one, options,
+                                            {[](const Scenario& scenario, const PrepareOptions& how) {
+                                               PreparedStep prepared = prepared_unchecked(scenario, how);
+                                               fill_bubbles(prepared);
+                                               return prepared;
+                                             },
+                                             plain_workers().simulate});
   row.replayed_s = step.replayed_s;
   if (step.simulation.timeline.start.empty()) return;  // above the limit
   row.simulated = true;

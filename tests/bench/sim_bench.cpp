@@ -14,6 +14,7 @@
 #include "models/machine/priced_cluster.h"
 #include "schedules/check/check.h"
 #include "schedules/draw/timeline_trace.h"
+#include "schedules/lower/lowering.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/global_order.h"
 #include "schedules/time/replay.h"

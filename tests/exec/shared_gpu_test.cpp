@@ -2,6 +2,7 @@
 // copies in it. Compared with closed forms.
 #include <gmock/gmock.h>
 
+#include "models/machine/priced_cluster.h"
 #include "schedules/lower/representatives.h"
 #include "schedules/time/replay.h"
 #include "sim/simulate.h"
@@ -16,8 +17,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // `gpus` in one node, each with `each` ranks; copies run at 1 GB/s.
-Cluster shared(int gpus, int each) {
-  Cluster cluster = hand_cluster(1, gpus, 1e6, 0);
+PricedCluster shared(int gpus, int each) {
+  PricedCluster cluster = hand_cluster(1, gpus, 1e6, 0);
   cluster.groups[0].machine.memory_bandwidth = 2e9;
   cluster.groups[0].machine.launch_overhead = 1e-3;
   cluster.ranks_per_gpu = each;
@@ -25,7 +26,7 @@ Cluster shared(int gpus, int each) {
   return cluster;
 }
 
-Timeline run(HandGraph& hand, const Cluster& cluster) {
+Timeline run(HandGraph& hand, const PricedCluster& cluster) {
   hand.finish();
   SimulationOptions options;
   options.steps = 1;
@@ -33,7 +34,7 @@ Timeline run(HandGraph& hand, const Cluster& cluster) {
 }
 
 TEST(RanksOfOneGpu, SitOnItOneAfterTheOther) {
-  const Cluster cluster = shared(2, 3);
+  const PricedCluster cluster = shared(2, 3);
   EXPECT_EQ(rank_capacity(cluster), 6);
   std::vector<int> gpus;
   for (int rank = 0; rank < 6; ++rank) gpus.push_back(place_of(cluster, rank).gpu);

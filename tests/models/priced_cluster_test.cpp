@@ -42,7 +42,7 @@ Cluster trained_by(const TrainerFacts& facts, const StepConstants& constants) {
 const Fabric& network_of(const Cluster& cluster) { return cluster.fabrics.at(1); }
 
 // 25 GB/s a port.
-TEST(TrainedCluster, MessagesBetweenNodesHaveWhatCalibrateMeasuredElseTheShareOfTraining) {
+TEST(PricedCluster, MessagesBetweenNodesHaveWhatCalibrateMeasuredElseTheShareOfTraining) {
   StepConstants constants = plain();
   constants.network_share = 0.8, constants.network_hop = 5e-6;
   EXPECT_DOUBLE_EQ(network_of(trained_by({}, constants)).bandwidth, 20e9);
@@ -58,7 +58,7 @@ TEST(TrainedCluster, MessagesBetweenNodesHaveWhatCalibrateMeasuredElseTheShareOf
 }
 
 // Tiles of 128 rows: what E experts take of evenly spread rows ends half a tile in, on average. 2 FLOPs a number.
-TEST(TrainedCluster, AGroupedProductPaysForTheHalfEmptyTileOfEachExpert) {
+TEST(PricedCluster, AGroupedProductPaysForTheHalfEmptyTileOfEachExpert) {
   const Machine machine = trained_by({}, plain()).groups[0].machine;
   Operator op;
   op.kind = OpKind::down, op.dtype = Dtype::bfloat16, op.kernels = 1;
@@ -72,7 +72,7 @@ TEST(TrainedCluster, AGroupedProductPaysForTheHalfEmptyTileOfEachExpert) {
   EXPECT_NEAR(seconds(64) - seconds(0), of_rows(64 * 64.0), 1e-9 * of_rows(4096)) << "twice as long with 64 rows each";
 }
 
-TEST(TrainedCluster, NoMessageBetweenNodesIsFasterThanItsPort) {
+TEST(PricedCluster, NoMessageBetweenNodesIsFasterThanItsPort) {
   StepConstants constants = plain();
   constants.network_share = 1.3;
   EXPECT_DOUBLE_EQ(network_of(trained_by({}, constants)).bandwidth, 25e9);
@@ -87,7 +87,7 @@ Operator product(std::int64_t m, std::int64_t n, std::int64_t k) {
   return op;
 }
 
-TEST(TrainedCluster, AProductTakesItsKernelAtTheTrainersShare) {
+TEST(PricedCluster, AProductTakesItsKernelAtTheTrainersShare) {
   StepConstants constants = plain();
   constants.gemm = 0.8;
   const Cluster cluster = trained_by({}, constants);
@@ -96,7 +96,7 @@ TEST(TrainedCluster, AProductTakesItsKernelAtTheTrainersShare) {
               1e-12);
 }
 
-TEST(TrainedCluster, AWeightGradientAlsoAddsToTheSumOfGradients) {
+TEST(PricedCluster, AWeightGradientAlsoAddsToTheSumOfGradients) {
   TrainerFacts facts;
   facts.accumulate_bytes = 0;
   const Operator op = product(1000, 2000, 3000);
@@ -106,7 +106,7 @@ TEST(TrainedCluster, AWeightGradientAlsoAddsToTheSumOfGradients) {
   EXPECT_NEAR(with - without, 10 * 2000.0 * 3000.0 / (0.85 * 1e12), 1e-12);
 }
 
-TEST(TrainedCluster, FlashAttentionOneIsSlowerByItsConstant) {
+TEST(PricedCluster, FlashAttentionOneIsSlowerByItsConstant) {
   Operator op;
   op.kind = OpKind::attention;
   op.k = 128, op.m = op.n = 4096, op.heads = 32;
@@ -119,7 +119,7 @@ TEST(TrainedCluster, FlashAttentionOneIsSlowerByItsConstant) {
   EXPECT_NEAR(operator_seconds(machine, op, Direction::forward) / flash2, 2, 1e-9);
 }
 
-TEST(TrainedCluster, PortsGetTheSharesOfTheConstants) {
+TEST(PricedCluster, PortsGetTheSharesOfTheConstants) {
   StepConstants constants = plain();
   constants.node_share = 0.5, constants.network_share = 0.8, constants.network_hop = 1e-5;
   const Cluster cluster = trained_by({}, constants);
@@ -129,7 +129,7 @@ TEST(TrainedCluster, PortsGetTheSharesOfTheConstants) {
   EXPECT_DOUBLE_EQ(cluster.fabrics[1].latency, 1e-5);
 }
 
-TEST(TrainedCluster, FabricsAndAlgorithmsOfOnesOwnStayAndOthersAreNccls) {
+TEST(PricedCluster, FabricsAndAlgorithmsOfOnesOwnStayAndOthersAreNccls) {
   Cluster cluster = measured_cluster();
   const auto trained_now = [&] { return priced(cluster, {}, [](const Machine&) { return book_constants(); }); };
   EXPECT_EQ(trained_now().algorithms[static_cast<std::size_t>(Axis::data)], Algorithm::nccl);
@@ -140,7 +140,7 @@ TEST(TrainedCluster, FabricsAndAlgorithmsOfOnesOwnStayAndOthersAreNccls) {
   EXPECT_NE(trained_now().fabrics[0].bandwidth, cluster.fabrics[0].bandwidth);
 }
 
-TEST(TrainedCluster, AppliedTwiceIsAppliedOnce) {
+TEST(PricedCluster, AppliedTwiceIsAppliedOnce) {
   StepConstants constants = plain();
   constants.node_share = 0.5, constants.fixed = 0.02;
   const Cluster once = trained_by({}, constants);
@@ -149,7 +149,7 @@ TEST(TrainedCluster, AppliedTwiceIsAppliedOnce) {
   EXPECT_EQ(twice.groups[0].machine.constants.fixed, 0.02);
 }
 
-TEST(TrainedCluster, AMachineWithoutMeasuredKernelsStaysAsItIs) {
+TEST(PricedCluster, AMachineWithoutMeasuredKernelsStaysAsItIs) {
   Cluster cluster = measured_cluster();
   cluster.groups[0].machine.kernels = {};
   const Cluster same = priced(cluster, {}, [](const Machine&) { return book_constants(); });
@@ -157,7 +157,7 @@ TEST(TrainedCluster, AMachineWithoutMeasuredKernelsStaysAsItIs) {
   EXPECT_EQ(same.fabrics[0].bandwidth, cluster.fabrics[0].bandwidth);
 }
 
-TEST(TrainedCluster, TheHostLaunchesEachKernelAndCudaGraphsNone) {
+TEST(PricedCluster, TheHostLaunchesEachKernelAndCudaGraphsNone) {
   StepConstants constants = plain();
   constants.host_kernel = 1e-5;
   const Machine machine = trained_by({}, constants).groups[0].machine;
@@ -168,7 +168,7 @@ TEST(TrainedCluster, TheHostLaunchesEachKernelAndCudaGraphsNone) {
   EXPECT_DOUBLE_EQ(host_seconds(machine, op, Direction::weight_grad), 1e-5);
 }
 
-TEST(TrainedCluster, DropoutOfScoresThatAreWrittenTakesTheHostTwoMoreKernels) {
+TEST(PricedCluster, DropoutOfScoresThatAreWrittenTakesTheHostTwoMoreKernels) {
   StepConstants constants = plain();
   constants.host_kernel = 1e-5;
   TrainerFacts drops;
@@ -211,7 +211,7 @@ constexpr double streamed = 0.85 * 1e12, launch_gap = 3e-6;  // bytes/s of eleme
 // SwiGLU of 1,000 x 700 numbers, 2 bytes. One by one: silu reads and writes one tensor, the product reads two, writes
 // one; backward the product's two gradients read two and write one each, and silu's reads two and writes one. Fused:
 // forward reads both and writes one, backward reads three and writes two.
-TEST(TrainedCluster, AFusedActivationMovesEightTensorsAndAnEagerOneFourteen) {
+TEST(PricedCluster, AFusedActivationMovesEightTensorsAndAnEagerOneFourteen) {
   const Operator op = of_a_layer(OpKind::activation, Kernels::flash2);
   constexpr double tensor = 1000.0 * 700 * 2;
   const Passes fused = passes_of(false, op), eager = passes_of(true, op);
@@ -222,7 +222,7 @@ TEST(TrainedCluster, AFusedActivationMovesEightTensorsAndAnEagerOneFourteen) {
 
 // RMSNorm of 1,000 x 256 numbers. Fused: x read, y written; backward x and dy read, dx written. As PyTorch's six
 // kernels with fp32 between them, 36 and 76 bytes a number (operator_cost.cpp). Counted kernel by kernel, so no eager factor.
-TEST(TrainedCluster, AFusedNormMovesTwoAndThreeTensorsAndSixKernelsManyMore) {
+TEST(PricedCluster, AFusedNormMovesTwoAndThreeTensorsAndSixKernelsManyMore) {
   const Operator fused = of_a_layer(OpKind::norm, Kernels::flash2_rmsnorm),
                  six = of_a_layer(OpKind::norm, Kernels::torch);
   constexpr double numbers = 1000.0 * 256;
@@ -236,7 +236,7 @@ TEST(TrainedCluster, AFusedNormMovesTwoAndThreeTensorsAndSixKernelsManyMore) {
 
 // Queries and keys of 4 + 2 heads of 64, 2 bytes each, read and written: one kernel, or the halves turned, joined,
 // multiplied by sine and cosine and added, which is 2.5 times the traffic.
-TEST(TrainedCluster, EagerRotaryPositionsMoveTwoAndAHalfTimesTheBytes) {
+TEST(PricedCluster, EagerRotaryPositionsMoveTwoAndAHalfTimesTheBytes) {
   const Operator op = of_a_layer(OpKind::qkv, Kernels::flash2);
   constexpr double turned = 1000.0 * (4 + 2) * 64 * 2 * 2;
   const Passes fused = passes_of(false, op), eager = passes_of(true, op);

@@ -56,7 +56,7 @@ def misplaced(all_tags):
         function = (tag["scope"], tag["name"], parameters(tag.get("signature", "()")))
         if tag["kind"] == "prototype" and tag["path"].endswith(".h"):
             declared.setdefault(function, set()).add(tag["path"])
-        elif tag["kind"] == "function" and tag["path"].endswith(".cpp") and "static" not in tag.get("properties", ""):
+        elif tag["kind"] == "function" and tag["path"].endswith(".cpp") and not tag.get("file"):
             defined.append((function, tag["path"], tag["line"]))
     for function, path, line in sorted(defined):
         headers = declared.get(function, set())

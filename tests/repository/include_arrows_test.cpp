@@ -104,7 +104,7 @@ const std::map<std::string, Library> libraries = {
     {"Eigen", {std::regex("(unsupported/)?Eigen/.*"), {"models/fit"}}},
     {"Boost.Program_options", {std::regex("boost/program_options.*"), {"scenarios"}}},
     {"Boost.Graph", {std::regex("boost/(?!program_options|math/).*"), {"schedules/check"}}},
-    {"Boost.Math", {std::regex("boost/math/.*"), {"models/fit/pooled_fit.cpp", "models/fit/residual_layer.cpp"}}},
+    {"Boost.Math", {std::regex("boost/math/.*"), {"models/fit"}}},
     {"SimGrid", {std::regex("(simgrid|xbt|smpi)[./].*"), {"sim"}}},
     {"LibTorch", {std::regex("(ATen|torch|c10|caffe2)/.*"), {"exec"}}},
     {"CUDA and NCCL", {std::regex("(cuda|nccl|cublas|cudnn|nv)[^/]*\\.h|nvtx3/.*"), {"exec"}}},

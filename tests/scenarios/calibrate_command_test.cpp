@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "models/machine/cost.h"
+#include "models/machine/priced_cluster.h"
 #include "scenarios/commands/command_line/command.h"
 #include "scenarios/laboratory/calibrate/measure_machine.h"
 #include "scenarios/language/profiles.h"
@@ -18,6 +19,7 @@
 #include "scenarios/predict/chrome_trace.h"
 #include "scenarios/predict/load_scenario.h"
 #include "schedules/draw/timeline_trace.h"
+#include "schedules/lower/lowering.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/global_order.h"
 #include "schedules/time/replay.h"
@@ -308,7 +310,7 @@ Trace executed(const Scenario& scenario) {
   Cluster cluster = scenario.cluster;
   cluster.groups[0].machine = truth();
   cluster.fabrics = default_fabrics(cluster.groups);
-  const Durations durations = durations_of(graph, cluster);
+  const Durations durations = durations_of(graph, PricedCluster(cluster));
   set_global_order(graph, durations);
   return trace_of(graph, replay(graph, durations, 3), "libtorch");
 }

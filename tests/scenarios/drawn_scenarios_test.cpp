@@ -160,7 +160,7 @@ void compare_job(const PreparedStep& bare, const Timeline& simulated, Comparison
   if (cluster.gpu_of_rank.empty())
     for (int rank = 0; rank < rank_count(bare.scenario.step.layout); ++rank) cluster.gpu_of_rank.push_back(rank);
   const Job jobs[] = {{bare.graph, cluster, bare.durations, steps}};
-  Cluster hardware = cluster;
+  PricedCluster hardware = cluster;
   hardware.gpu_of_rank.clear();
   const Timeline timeline = simulate_together(hardware, jobs, {}).front();
   found.same_dates("starts of a job alone", bare.graph, timeline.start, simulated.start, simulated.makespan_s);

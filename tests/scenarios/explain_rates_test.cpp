@@ -17,7 +17,7 @@ namespace {
 double seconds_at(MovedStep& step, const std::string& id, double speed) {
   for (const Rate& rate : rates_of(step.scenario(), step.cluster())) {
     if (rate.id != id) continue;
-    Moved moved(step.scenario().cluster);
+    Moved moved(step.cluster());
     rate.move(moved, speed);
     return step.seconds(moved);
   }
@@ -30,7 +30,7 @@ TEST(MovedStep, IsTheReplayOfTheScenario) {
     const Scenario scenario = loaded(name);
     MovedStep step(scenario);
     EXPECT_NEAR(step.seconds(), replayed_step_s(scenario), 1e-12 * step.seconds());
-    EXPECT_NEAR(step.seconds(Moved(step.scenario().cluster)), step.seconds(), 1e-12 * step.seconds());
+    EXPECT_NEAR(step.seconds(Moved(step.cluster())), step.seconds(), 1e-12 * step.seconds());
     EXPECT_NEAR(step.path().sum(), step.seconds(), 0.002 * step.seconds());  // as tests/scenarios/priced_run_test.cpp
     EXPECT_NEAR(step.ranks().sum(), step.seconds(), 1e-9 * step.seconds());
   }
@@ -86,7 +86,7 @@ TEST(MovedStep, HasTheBubbleWorkOfTheStepAndMovesIt) {
   const SimulatedStep simulated = simulated_step(bert.scenario, whole);
   EXPECT_NEAR(step.seconds(), step_time_of(simulated.prepared.graph, simulated.simulation.timeline, nullptr),
               1e-6 * step.seconds());
-  EXPECT_NEAR(step.seconds(Moved(step.scenario().cluster)), step.seconds(), 1e-9 * step.seconds());
+  EXPECT_NEAR(step.seconds(Moved(step.cluster())), step.seconds(), 1e-9 * step.seconds());
   EXPECT_GT(step.ranks()[TimePart::bubble_work], 0);
   EXPECT_GT(seconds_at(step, "bubble_work", 0.25), 1.05 * step.seconds()) << "it does not fit into bubbles any more";
 }
@@ -95,7 +95,7 @@ TEST(MovedStep, FindsTheSpeedThatMakesAStepAsLong) {
   const Scenario scenario = loaded("llama-8b-64xh100.yaml");
   MovedStep step(scenario);
   for (const Rate& rate : rates_of(step.scenario(), step.cluster())) {
-    Moved moved(step.scenario().cluster);
+    Moved moved(step.cluster());
     rate.move(moved, 0.4);
     const double target = step.seconds(moved);
     if (target < 1.01 * step.seconds()) continue;

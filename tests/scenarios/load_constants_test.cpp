@@ -10,6 +10,7 @@
 
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/laboratory/tables/pooled_runs.h"
+#include "scenarios/language/number_rows.h"
 #include "tests/support/scenario_file.h"
 #include "tests/support/table_text.h"
 
@@ -224,6 +225,38 @@ TEST(LoadConstants, TheBuiltInSetIsThatOfTheTablesAsTheyAre) {
 TEST(LoadConstants, WhatItsRunsWereLikeIsThatOfTheTables) {
   EXPECT_EQ(fitted_runs_to_yaml(built_in_constants().seen), fitted_runs_to_yaml(fitted_runs(published_rows())))
       << "write this section into models/machine/fitted_constants.yaml";
+}
+
+// Rows that are not as a program writes them are read by YAML.
+TEST(LoadConstants, RowsOfTheCovarianceAreTheSameNumbersByYamlAndAsTheyStand) {
+  const std::string text(embedded_constants().front().text);
+  std::string rest = text;
+  const auto rows = take_number_rows(rest, "covariance");
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(rows->size(), built_in_constants().coordinates.size());
+  EXPECT_EQ(std::ranges::count(rest, '\n'), std::ranges::count(text, '\n')) << "other lines keep their numbers";
+  std::string apart = text;
+  const std::size_t at = apart.find("\ncovariance:\n");
+  for (std::size_t row = apart.find("\n  - \"", at); row != std::string::npos; row = apart.find("\n  - \"", row))
+    apart.insert(row + 4, " ");
+  std::string same = apart;
+  EXPECT_FALSE(take_number_rows(same, "covariance"));
+  EXPECT_EQ(same, apart);
+  Defects defects;
+  const auto by_yaml = constants_from_yaml(apart, "c.yaml", defects);
+  ASSERT_TRUE(by_yaml) << describe(defects);
+  EXPECT_EQ(by_yaml->covariance, built_in_constants().covariance);
+}
+
+TEST(LoadConstants, AFileThatDoesNotSayWhatItsRunsWereLikeIsRefused) {
+  std::string text = constants_to_yaml(some_constants(), "of a test");
+  const std::string section = fitted_runs_to_yaml(some_constants().seen);
+  text.erase(text.find(section), section.size());
+  Defects defects;
+  EXPECT_FALSE(constants_from_yaml(text, "c.yaml", defects));
+  ASSERT_EQ(defects.size(), 1u);
+  EXPECT_EQ(defects[0].key, "fitted_runs");
+  EXPECT_THAT(defects[0].remedy, HasSubstr("slipway calibrate --runs"));
 }
 
 TEST(LoadConstants, TheChecksumOfATableIsThatOfTheSettingsAndSecondsOfItsScoredRows) {

@@ -267,7 +267,7 @@ Scenario with_split(const Scenario& scenario, std::vector<int> layers) {
 
 // Seconds of the slowest of two ranks with a stage each.
 double slowest(const Scenario& scenario, int first) {
-  const SplitLoads loads = split_loads(scenario.step, scenario.cluster);
+  const SplitLoads loads = split_loads(scenario.step, priced_cluster(scenario));
   const auto sum = [](const std::vector<double>& row, int from, int to) {
     return std::accumulate(row.begin() + from, row.begin() + to, 0.0);
   };

@@ -61,7 +61,7 @@ TEST_P(SearchedSpaces, HaveTheTopTenOfExhaustiveSimulation) {
 TEST_P(SearchedSpaces, HaveBoundsThatNoLayoutIsBelow) {
   const ScenarioFolder folder;
   const Scenario scenario = load(folder, GetParam());
-  StepEstimator estimator(scenario.step, scenario.cluster);
+  StepEstimator estimator(scenario.step, priced_cluster(scenario));
   int layouts = 0;
   each_layout(scenario, search_space(scenario, {}), [&](const Step& choice) {
     if (++layouts % 3 != 0) return;
@@ -170,7 +170,7 @@ TEST_P(SearchedSpaces, AreJudgedAsSlipwayMemoryJudgesThem) {
   scenario.memory.logit_bytes = 2;
   scenario.memory.context_bytes = 1e5;
   scenario.memory.row_spread = 0.05;
-  StepEstimator estimator(scenario.step, scenario.cluster, scenario.memory);
+  StepEstimator estimator(scenario.step, priced_cluster(scenario), scenario.memory);
   double closest = 0;
   int layouts = 0;
   each_layout(scenario, search_space(scenario, {}), [&](const Step& choice) {

@@ -20,6 +20,10 @@ Scenario scenario_with(const std::vector<std::string>& overrides) {
   return std::move(loaded.scenario);
 }
 
+std::optional<StepInterval> interval_at(const Scenario& scenario, double step_s, std::size_t outside) {
+  return step_interval(replayable_step(scenario), step_s, outside);
+}
+
 // A set of one constant whose logarithm is known to 0.1.
 PooledConstants of_one(const char* name) {
   PooledConstants pooled;
@@ -33,7 +37,7 @@ PooledConstants of_one(const char* name) {
 
 TEST(StepInterval, LiesEvenlyAroundTheStepByTheLogarithm) {
   const Scenario scenario = scenario_with({});
-  const auto interval = step_interval(scenario, 2, 0);
+  const auto interval = interval_at(scenario, 2, 0);
   ASSERT_TRUE(interval);
   EXPECT_NEAR(std::log(interval->high_s / 2), std::log(2 / interval->low_s), 1e-12);
   EXPECT_NEAR(interval->half_width(), std::log(interval->high_s / 2), 1e-12);
@@ -49,15 +53,15 @@ TEST(StepInterval, OfKnownConstantsIsThatOfRunsAlone) {
   PooledConstants sure = all;
   sure.covariance.assign(all.covariance.size(), 0);
   scenario.constants = std::make_shared<PooledConstants>(sure);
-  const auto interval = step_interval(scenario, 2, 0);
+  const auto interval = interval_at(scenario, 2, 0);
   EXPECT_NEAR(interval->constants, 0, 1e-12);
   EXPECT_NEAR(interval->half_width(), 2.015 * sure.row_spread, 1e-3);
 }
 
 TEST(StepInterval, WidensWithEachSettingOutsideTheFittedRuns) {
   const Scenario scenario = scenario_with({});
-  const double none = step_interval(scenario, 1, 0)->half_width(), one = step_interval(scenario, 1, 1)->half_width(),
-               two = step_interval(scenario, 1, 2)->half_width();
+  const double none = interval_at(scenario, 1, 0)->half_width(), one = interval_at(scenario, 1, 1)->half_width(),
+               two = interval_at(scenario, 1, 2)->half_width();
   EXPECT_LT(none, one);
   EXPECT_LT(one, two);
 }
@@ -66,7 +70,7 @@ TEST(StepInterval, WidensWithEachSettingOutsideTheFittedRuns) {
 // An H800 has the processor and the kernels of an H100. Nobody has measured it.
 TEST(StepInterval, IsWiderOnAGpuWhoseKernelsNobodyHasMeasured) {
   const auto on = [](const char* machine) {
-    return step_interval(scenario_with({std::string("cluster.machine=") + machine}), 1, 0).value();
+    return interval_at(scenario_with({std::string("cluster.machine=") + machine}), 1, 0).value();
   };
   EXPECT_EQ(on("h200").kernels, 0);
   EXPECT_GT(on("h800").kernels, 0);
@@ -75,18 +79,18 @@ TEST(StepInterval, IsWiderOnAGpuWhoseKernelsNobodyHasMeasured) {
 
 // 194 published runs are on it.
 TEST(StepInterval, IsNotWidenedForKernelsWhoseRunsTheConstantsWereFittedTo) {
-  EXPECT_EQ(step_interval(scenario_with({"cluster.machine=a100-40gb"}), 1, 0)->kernels, 0);
+  EXPECT_EQ(interval_at(scenario_with({"cluster.machine=a100-40gb"}), 1, 0)->kernels, 0);
 }
 
 TEST(StepInterval, OfATrainerWithPublishedRunsIsNarrower) {
   const Scenario known = scenario_with({"cluster.trainer=nanotron"}), other = scenario_with({"cluster.machine=b300"});
-  EXPECT_LT(step_interval(known, 1, 0)->constants, step_interval(other, 1, 0)->constants);
+  EXPECT_LT(interval_at(known, 1, 0)->constants, interval_at(other, 1, 0)->constants);
 }
 
 TEST(StepInterval, SensitivitiesAreThoseOfReplaysUnderMovedConstants) {
   Scenario scenario = scenario_with({});
   const double here = replayed_step_s(scenario);
-  const auto interval = step_interval(scenario, here, 0);
+  const auto interval = interval_at(scenario, here, 0);
   const auto list = sensitivities(*interval);
   ASSERT_GE(list.size(), 3);
   double sum = 0;
@@ -108,14 +112,14 @@ TEST(StepInterval, SensitivitiesAreThoseOfReplaysUnderMovedConstants) {
 TEST(StepInterval, ThereIsNoneOfAProfileOfSharesOfPeak) {
   LoadResult loaded = load_scenario(SLIPWAY_SOURCE_DIR "/scenarios/examples/tiny-llama-cpu.yaml", {});
   ASSERT_TRUE(loaded.errors.empty());
-  EXPECT_FALSE(step_interval(loaded.scenario, 1, 0));
+  EXPECT_FALSE(interval_at(loaded.scenario, 1, 0));
 }
 
 TEST(StepInterval, OfACalibratedProfileIsAsWideAsTheTasksThatItsFitHadNotSeen) {
   LoadResult loaded = load_scenario(SLIPWAY_SOURCE_DIR "/scenarios/examples/tiny-llama-cpu.yaml", {});
   ASSERT_TRUE(loaded.errors.empty());
   loaded.scenario.cluster.groups.front().machine.spread = 0.1;
-  const auto interval = step_interval(loaded.scenario, 2, 0);
+  const auto interval = interval_at(loaded.scenario, 2, 0);
   ASSERT_TRUE(interval);
   EXPECT_NEAR(interval->high_s, 2 * std::exp(0.16449), 1e-5);
   EXPECT_NEAR(interval->low_s * interval->high_s, 4, 1e-9);
@@ -146,7 +150,7 @@ TEST(StepInterval, OfACalibratedProfileCountsItsNumbersBySlopesOfReplaysAndTheir
   const double products = slope_of("gemm_efficiency"), link = slope_of("node_link.bandwidth");
   ASSERT_LT(products, -0.1);
   ASSERT_LT(link, -0.001);
-  const auto interval = step_interval(scenario, 2, 0);
+  const auto interval = interval_at(scenario, 2, 0);
   ASSERT_TRUE(interval);
   EXPECT_NEAR(interval->constants, std::hypot(0.1 * products + 0.06 * link, 0.08 * link), 1e-4);
   EXPECT_NEAR(std::log(interval->high_s / 2), 1.6449 * std::hypot(interval->constants, 0.05), 1e-9);
@@ -166,7 +170,7 @@ TEST(StepInterval, TheIntervalOfADifferenceLeavesOutWhatBothStepsShare) {
   known.covariance.assign(known.covariance.size(), 0);
   known.covariance[0] = 0.01;
   scenario.constants = std::make_shared<PooledConstants>(known);
-  const StepInterval interval = step_interval(scenario, 1, 0).value();
+  const StepInterval interval = interval_at(scenario, 1, 0).value();
   ASSERT_GT(interval.constants, 0.01);
   constexpr double of_90_percent = 1.2816;
   const double runs = std::sqrt(2.0) * known.row_spread;
@@ -180,7 +184,7 @@ TEST(StepInterval, TheIntervalOfADifferenceLeavesOutWhatBothStepsShare) {
 
 TEST(StepInterval, OfTwoEqualLayoutsEitherMayBeTheFasterOne) {
   const Scenario scenario = scenario_with({});
-  const auto interval = step_interval(scenario, 1, 0);
+  const auto interval = interval_at(scenario, 1, 0);
   EXPECT_NEAR(probability_faster(scenario, 1, *interval, 1, *interval), 0.5, 1e-9);
   EXPECT_GT(probability_faster(scenario, 1, *interval, 1.5, *interval), 0.95);
   EXPECT_NEAR(probability_faster(scenario, 1, *interval, 1.2, *interval) +

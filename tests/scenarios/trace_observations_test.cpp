@@ -1,4 +1,5 @@
 #include "scenarios/laboratory/calibrate/trace_observations.h"
+#include "models/machine/priced_cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,6 +8,7 @@
 #include <map>
 
 #include "schedules/draw/timeline_trace.h"
+#include "schedules/lower/lowering.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/global_order.h"
 #include "schedules/time/replay.h"
@@ -28,8 +30,8 @@ Machine truth() {
   return machine;
 }
 
-Cluster cluster_of(const Machine& machine) {
-  Cluster cluster;
+PricedCluster cluster_of(const Machine& machine) {
+  PricedCluster cluster;
   cluster.groups = {{machine, 1, 4}};
   cluster.fabrics = default_fabrics(cluster.groups);
   return cluster;

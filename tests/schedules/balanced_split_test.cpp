@@ -9,6 +9,7 @@
 #include "models/machine/cost.h"
 #include "models/machine/priced_cluster.h"
 #include "schedules/bound/balanced_split.h"
+#include "schedules/lower/lowering.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/metrics.h"
 #include "sim/simulate.h"

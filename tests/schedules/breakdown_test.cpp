@@ -70,7 +70,7 @@ TEST(Breakdown, PartsOfEveryWorkSumToItsSeconds) {
     for (const Task& task : run.graph.tasks) {
       if (task.communicator != none) continue;
       const Work& work = run.graph.work(task);
-      const ComputeParts parts = compute_parts(run.graph, work, core());
+      const WorkPrice parts = price_of(run.graph, work, core());
       const double whole = compute_seconds(run.graph, work, core());
       EXPECT_NEAR(parts.once.sum() + parts.again.sum(), whole, 1e-12 * whole) << label_of(run.graph, task);
       for (const double seconds : parts.once.seconds) EXPECT_GE(seconds, -1e-18);
@@ -89,7 +89,7 @@ TEST(Breakdown, ProductsOfAForwardPassAreThoseOfItsOperators) {
           op.kind == OpKind::down)
         products += operator_seconds(core(), op, Direction::forward);
     EXPECT_GT(products, 0);
-    EXPECT_DOUBLE_EQ(compute_parts(run.graph, work, core()).once[TimePart::products], products);
+    EXPECT_DOUBLE_EQ(price_of(run.graph, work, core()).once[TimePart::products], products);
     return;
   }
   FAIL() << "no forward pass";

@@ -8,6 +8,7 @@
 
 #include "models/machine/priced_cluster.h"
 #include "models/model/parameters.h"
+#include "schedules/lower/lowering.h"
 #include "schedules/memory/memory_timeline.h"
 #include "schedules/rules/rules.h"
 #include "schedules/time/durations.h"

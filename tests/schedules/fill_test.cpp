@@ -12,6 +12,7 @@
 #include "schedules/fill/evaluation.h"
 #include "schedules/fill/fill.h"
 #include "schedules/lower/graph_builder.h"
+#include "schedules/lower/lowering.h"
 #include "schedules/memory/memory_timeline.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/global_order.h"

@@ -9,6 +9,7 @@
 #include "schedules/fill/kfac.h"
 #include "schedules/graph/bubble_work.h"
 #include "schedules/lower/kfac_shares.h"
+#include "schedules/lower/lowering.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/global_order.h"
 #include "schedules/time/replay.h"

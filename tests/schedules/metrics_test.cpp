@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "models/memory/closed_form.h"
+#include "schedules/lower/lowering.h"
 #include "schedules/memory/memory_timeline.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/global_order.h"

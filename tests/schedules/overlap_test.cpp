@@ -1,6 +1,7 @@
 // Tensor-parallel overlap: a message in t pieces beside its product, in both engines' prices and in the bound.
 #include "schedules/time/overlap.h"
 #include "models/machine/priced_cluster.h"
+#include "schedules/lower/lowering.h"
 
 #include <gtest/gtest.h>
 

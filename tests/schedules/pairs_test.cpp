@@ -1,6 +1,7 @@
 // Pairs of a forward and a backward: the order of the compute lane, what it hides, and what it leaves as it was.
 #include "schedules/lower/pairs.h"
 #include "models/machine/priced_cluster.h"
+#include "schedules/lower/lowering.h"
 
 #include <gtest/gtest.h>
 

@@ -2,6 +2,7 @@
 // on clusters with different links, shared ports or unlike nodes.
 #include "schedules/lower/representatives.h"
 #include "models/machine/priced_cluster.h"
+#include "schedules/lower/lowering.h"
 
 #include <gtest/gtest.h>
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "schedules/lower/lowering.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/global_order.h"
 #include "schedules/time/replay.h"

@@ -1,6 +1,7 @@
 // A chain simulated as one unit against its tasks one by one: equal to the last bit.
 #include "sim/chains.h"
 #include "models/machine/priced_cluster.h"
+#include "schedules/lower/lowering.h"
 #include "schedules/time/global_order.h"
 
 #include <gmock/gmock.h>

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "models/machine/priced_cluster.h"
+#include "schedules/lower/lowering.h"
 #include "schedules/lower/representatives.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/metrics.h"

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "models/machine/priced_cluster.h"
+#include "schedules/lower/lowering.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/global_order.h"
 #include "schedules/time/replay.h"

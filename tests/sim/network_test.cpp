@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "models/machine/priced_cluster.h"
+#include "schedules/lower/lowering.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/global_order.h"
 #include "schedules/time/replay.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "models/machine/priced_cluster.h"
+#include "schedules/lower/lowering.h"
 #include "schedules/time/critical_path.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/host_issue.h"

@@ -9,6 +9,7 @@
 
 #include "schedules/check/check.h"
 #include "schedules/fill/fill.h"
+#include "schedules/lower/lowering.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/global_order.h"
 

@@ -44,15 +44,17 @@ std::vector<Simulation> simulate_showing(const std::string& what, std::ostream& 
   return simulate_each(prepared.graph, cluster, durations, how, steps);
 }
 
+StepWorkers showing_workers(std::ostream& err, OnInterrupt on_interrupt) {
+  return {
+      [&err](const Scenario& of, const PrepareOptions& how) { return prepared_showing(of, err, how); },
+      [&err, on_interrupt](const SimulationTask& task, const SimulationOptions& how, const std::vector<int>& steps) {
+        return simulate_showing(task.what, err, task.prepared, task.cluster, task.durations, how, steps, on_interrupt);
+      }};
+}
+
 SimulatedStep simulated_showing(const Scenario& scenario, const StepOptions& options, std::ostream& err,
                                 OnInterrupt on_interrupt) {
-  return simulated_step(
-      scenario, options,
-      {[&](const Scenario& of, const PrepareOptions& how) { return prepared_showing(of, err, how); },
-       [&](const PreparedStep& prepared, const SimulationOptions& how, const std::vector<int>& steps) {
-         return simulate_showing("simulating " + scenario.name, err, prepared, prepared.cluster, prepared.durations,
-                                 how, steps, on_interrupt);
-       }});
+  return simulated_step(scenario, options, showing_workers(err, on_interrupt));
 }
 
 }  // namespace slipway::scenarios

@@ -26,6 +26,8 @@ std::vector<Simulation> simulate_showing(const std::string& what, std::ostream& 
                                          SimulationOptions how, const std::vector<int>& steps,
                                          OnInterrupt on_interrupt = OnInterrupt::exit);
 
+// The work of simulated_step and predict with progress lines on `err`, which must outlive it.
+StepWorkers showing_workers(std::ostream& err, OnInterrupt on_interrupt = OnInterrupt::exit);
 // simulated_step.
 SimulatedStep simulated_showing(const Scenario& scenario, const StepOptions& options, std::ostream& err,
                                 OnInterrupt on_interrupt = OnInterrupt::exit);

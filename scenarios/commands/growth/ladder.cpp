@@ -29,11 +29,11 @@ std::vector<RungStep> simulated_rungs(const Scenario& scenario, const std::vecto
     Scenario own = scenario;
     own.step.global_batch = batch;
     const StepWorkers workers{[](const Scenario& of, const PrepareOptions& how) { return prepared_step(of, how); },
-                              [&](const PreparedStep& prepared, SimulationOptions how, const std::vector<int>& steps) {
+                              [&](const SimulationTask& task, SimulationOptions how, const std::vector<int>& steps) {
                                 how.progress = [&](double share) {
                                   if (progress) progress((before + share) / all, batch);
                                 };
-                                return simulate_each(prepared.graph, prepared.cluster, prepared.durations, how, steps);
+                                return simulate_each(task.prepared.graph, task.cluster, task.durations, how, steps);
                               }};
     const SimulatedStep step = simulated_step(own, options, workers);
     const Prediction prediction = prediction_of(step);

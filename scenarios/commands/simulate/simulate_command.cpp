@@ -76,33 +76,6 @@ void write_trace(const std::string& path, const PreparedStep& prepared, const Si
   file.commit();
 }
 
-// Unset where all GPUs and ports are sound, and with bubble work, which was placed for the slow ones.
-std::optional<DegradationCost> cost_of_degradation(const SimulatedStep& step, double step_s, const StepOptions& options,
-                                                   std::ostream& err) {
-  const PreparedStep& prepared = step.prepared;
-  if (!is_degraded(prepared.scenario.cluster) || prepared.filling) return std::nullopt;
-  SimulationOptions how;
-  how.chains = options.chains;
-  const PricedCluster sound = healthy(prepared.cluster);
-  const std::vector<Simulation> without =
-      simulate_showing("simulating the healthy cluster", err, prepared, sound, durations_of(prepared.graph, sound), how,
-                       {options.steps}, OnInterrupt::partial);
-  return degradation_cost(prepared, step_s, step.simulation.timeline, without.front().timeline);
-}
-
-// Unset where routing is balanced, or all experts are on every rank.
-std::optional<SkewCost> cost_of_skew(const Scenario& scenario, double step_s, const StepOptions& options,
-                                     std::ostream& err) {
-  if (scenario.step.routing.skew == 0 || !dispatches_tokens(scenario.step)) return std::nullopt;
-  Scenario balanced = scenario;
-  balanced.step.routing.skew = 0;
-  StepOptions how = options;
-  how.makespan = false;
-  const SimulatedStep step = simulated_showing(balanced, how, err, OnInterrupt::partial);
-  const double balanced_s = step_time_of(step.prepared.graph, step.simulation.timeline, periodic_of(step));
-  return SkewCost{mean_largest_load(scenario.step), step_s - balanced_s};
-}
-
 // Progress of each pipeline rank in a step that was interrupted.
 std::string partial_text(const PartialSimulation& partial) {
   std::string text = fmt::format("interrupted: {} of {} done ({}), {} of simulated time\n",
@@ -119,11 +92,6 @@ std::string partial_text(const PartialSimulation& partial) {
   return text + aligned_table(rows, "  ");
 }
 
-Prediction predicted(const SimulatedStep& step, std::ostream& err) {
-  const ProgressLine progress(err, "computing memory and shares");
-  return prediction_of(step);
-}
-
 StepOptions step_options(const CommandOptions& options) {
   StepOptions how;
   const bool exact = options.has("exact"), trace = options.has("trace") || options.has("report");
@@ -136,12 +104,9 @@ StepOptions step_options(const CommandOptions& options) {
 
 int answer(const Scenario& scenario, const CommandOptions& options, std::ostream& out, std::ostream& err) {
   const StepOptions how = step_options(options);
-  const SimulatedStep step = simulated_showing(scenario, how, err, OnInterrupt::partial);
-  Prediction prediction = predicted(step, err);
-  prediction.basis = basis_of(scenario);
-  prediction.interval = step_interval(step.prepared, prediction.step.step_time_s, prediction.basis.outside.size());
-  prediction.degradation = cost_of_degradation(step, prediction.step.step_time_s, how, err);
-  prediction.skew = cost_of_skew(scenario, prediction.step.step_time_s, how, err);
+  const PredictedStep predicted = predict(scenario, how, showing_workers(err, OnInterrupt::partial));
+  const SimulatedStep& step = predicted.step;
+  const Prediction& prediction = predicted.prediction;
   if (const auto path = options.text("trace")) {
     const ProgressLine progress(err, "writing " + *path);
     write_trace(*path, step.prepared, step.simulation, prediction.interval);
