@@ -58,7 +58,7 @@ void note_smallest(Candidate candidate, std::vector<Candidate>& smallest) {
   if (smallest.size() > most) smallest.pop_back();
 }
 
-// The reason for the first layout, where no layout is legal.
+// The screening of one part of the space. `refusal`: that of its first layout, where no layout is legal.
 struct Part {
   Screening screening;
   std::string refusal;
