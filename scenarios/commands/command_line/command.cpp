@@ -31,10 +31,15 @@ RegisterCommand::RegisterCommand(Command command) {
 
 const std::vector<Command>& all_commands() { return registry(); }
 
-std::vector<AnswerKeys> answers_of(std::string_view command) {
-  const auto found = std::ranges::find(all_commands(), command, &Command::name);
-  if (found == all_commands().end()) throw std::invalid_argument("there is no command '" + std::string(command) + "'");
-  return found->answers == nullptr ? std::vector<AnswerKeys>{} : found->answers();
+const Command* command_named(std::string_view name) {
+  const auto found = std::ranges::find(all_commands(), name, &Command::name);
+  return found == all_commands().end() ? nullptr : &*found;
+}
+
+std::vector<AnswerKeys> answers_of(std::string_view name) {
+  const Command* command = command_named(name);
+  if (command == nullptr) throw std::invalid_argument("there is no command '" + std::string(name) + "'");
+  return command->answers == nullptr ? std::vector<AnswerKeys>{} : command->answers();
 }
 
 std::string_view slipway_version() { return SLIPWAY_VERSION; }
@@ -50,13 +55,6 @@ void print_help(std::ostream& out) {
   }
   out << "\n`slipway COMMAND --help` explains one command.\n"
          "Exit status: 0 done, 1 failed or interrupted, 2 wrong usage or wrong scenario.\n";
-}
-
-const Command* command_named(std::string_view name) {
-  for (const Command& command : all_commands()) {
-    if (command.name == name) return &command;
-  }
-  return nullptr;
 }
 
 std::string unknown_command(const std::string& name) {

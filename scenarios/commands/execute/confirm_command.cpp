@@ -65,15 +65,13 @@ std::vector<std::size_t> order_of_round(int round, std::size_t cases) {
   return order;
 }
 
-using CommandFunction = int (*)(const std::vector<std::string>&, std::ostream&, std::ostream&);
-
 // The summary that another command prints with --json.
-nlohmann::json summary_of(CommandFunction command, const std::string& path, const Case& one,
+nlohmann::json summary_of(std::string_view command, const std::string& path, const Case& one,
                           std::vector<std::string> arguments, std::ostream& err) {
   arguments.insert(arguments.begin(), {path, "--json"});
   for (const std::string& override : one.overrides) arguments.insert(arguments.end(), {"--set", override});
   std::ostringstream out;
-  if (command(arguments, out, err) != status_done) {
+  if (command_named(command)->run(arguments, out, err) != status_done) {
     throw std::runtime_error("the run of \"" + one.name + "\" failed; its cause is above");
   }
   return nlohmann::json::parse(out.str());
@@ -147,7 +145,7 @@ int confirm_command(const std::vector<std::string>& args, std::ostream& out, std
   rank_program();  // throws where there is none
   std::vector<RunCase> done;
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    const auto predicted = summary_of(simulate_command, path, cases[i], {}, err);
+    const auto predicted = summary_of("simulate", path, cases[i], {}, err);
     RunCase one{cases[i].name, predicted.at("step_time_s"), {}, flops_per_rank(scenarios[i])};
     if (predicted.contains("step_time_low_s"))
       one.half_width = std::log(predicted["step_time_high_s"].get<double>() / one.simulated_s);
@@ -160,7 +158,7 @@ int confirm_command(const std::vector<std::string>& args, std::ostream& out, std
                          counted(scenarios[i].run.steps, "step"),
                          counted(rank_count(scenarios[i].step.layout), "rank"));
       const std::string folder = fmt::format("{}/{}/round-{}", runs, folder_name(cases[i].name), round + 1);
-      const auto measured = summary_of(execute_command, path, cases[i], {"--out", folder, "--overwrite"}, err);
+      const auto measured = summary_of("execute", path, cases[i], {"--out", folder, "--overwrite"}, err);
       done[i].measured_s.push_back(measured.at("step_time_s"));
     }
   }

@@ -84,7 +84,7 @@ CommandOptions execute_options() {
       .value("save-weights", "DIR", "write the weights after the last step there, in the same form")
       .flag("confirm", "simulate first, and print the prediction's error per kind of task at the end")
       .flag("cuda-graphs", "record segments and replay them as CUDA graphs; needs slipway-rank-cuda as SLIPWAY_RANK")
-      .json_keys(execute_answers())
+      .json_keys(execute_answers)
       .flag("json", "print only the summary, as JSON, on standard output")
       .flag("overwrite",
             "replace the run of --out: its trace, losses and checkpoints (once a step of this one is done)")

@@ -22,6 +22,7 @@
 #include "scenarios/predict/prediction.h"
 #include "scenarios/predict/prepared_step.h"
 #include "scenarios/predict/readable.h"
+#include "scenarios/search/layout_text.h"
 
 namespace slipway::scenarios {
 

@@ -5,13 +5,14 @@
 #include "scenarios/commands/plan/table.h"
 #include "scenarios/commands/simulate/simulate_report.h"
 #include "scenarios/predict/readable.h"
+#include "scenarios/search/layout_text.h"
 #include "schedules/time/replay.h"
 
 namespace slipway::scenarios {
 namespace {
 
 // "tensor 8, pipeline 4, data 2"
-std::string layout_text(const Step& choice) {
+std::string degrees_text(const Step& choice) {
   const Layout& layout = choice.layout;
   std::string text = fmt::format("tensor {}, pipeline {}, data {}", layout.tensor, layout.pipeline, layout.data);
   if (layout.context > 1) text += fmt::format(", context {}", layout.context);
@@ -25,7 +26,7 @@ PlotSeries series_of(const char* name, const std::vector<PricedLayout>& rows, Ma
   for (const PricedLayout& row : rows) {
     if (!row.simulated) continue;
     series.x.push_back(row.step_time_s), series.y.push_back(row.memory_bytes);
-    series.labels.push_back(layout_text(row.choice));
+    series.labels.push_back(degrees_text(row.choice));
   }
   return series;
 }
@@ -64,7 +65,7 @@ ReportTable table_of(const PlanAnswer& answer, const std::vector<PricedLayout>& 
 std::string reason_of(const PricedLayout& best) {
   const bool exposed = best.exposed_comm_share > best.bubble_share;
   return fmt::format("The fastest layout that fits: {}. Compute fills {} of its step; its largest loss is {}, {}.",
-                     layout_text(best.choice), readable_share(best.compute_share),
+                     degrees_text(best.choice), readable_share(best.compute_share),
                      exposed ? "communication that nothing hides" : "the bubble",
                      readable_share(exposed ? best.exposed_comm_share : best.bubble_share));
 }
