@@ -154,7 +154,8 @@ Neighbours beside(const Scenario& first, const Scenario& second, Interleaving in
   const auto gpus = gpus_of(interleaving, common.groups[0].gpus_per_node,
                             {rank_count(first.step.layout), rank_count(second.step.layout)});
   std::array<PreparedStep, 2> both{prepared_on(first, common, gpus[0]), prepared_on(second, common, gpus[1])};
-  const PricedCluster& hardware = both[0].cluster;
+  PricedCluster hardware = both[0].cluster;  // without one job's places
+  hardware.gpu_of_rank.clear();
   Neighbours neighbours;
   const auto options = [&](const std::string& what) {
     SimulationOptions how;

@@ -264,8 +264,8 @@ TEST(Basis, TheUsersOwnRunsAreAmongThoseThatTheConstantsWereFittedTo) {
   PublishedRow row = *std::ranges::find_if(published_rows(), [](const PublishedRow& each) {
     return each.trainer == "llm-foundry" && each.machine == "h100-80gb" && each.unpriceable.empty();
   });
-  row.text.replace(row.text.find("layout: {"), 9, "layout: {tensor: 8, sequence_parallel: true, ");
-  constants.runs = table_text({&row});
+  row.step.layout.tensor = 8, row.step.layout.sequence_parallel = true;
+  add_run(row.step, row.trainer, row.machine, FittedOf::times, constants.seen);
   const auto own = with_constants();
   EXPECT_FALSE(tensor_is_outside(own));
   EXPECT_EQ(own["memory_outside_fit"], built_in["memory_outside_fit"]);
@@ -282,8 +282,7 @@ TEST(Basis, AMachineOfTheUsersOwnRunsHasBeenSeen) {
   PublishedRow row = *std::ranges::find_if(published_rows(), [](const PublishedRow& each) {
     return each.trainer == "llm-foundry" && each.machine == "h100-80gb" && each.unpriceable.empty();
   });
-  row.text.replace(row.text.find("h100-80gb"), 9, "h200");
-  constants.runs = table_text({&row});
+  add_run(row.step, row.trainer, "h200", FittedOf::times, constants.seen);
   const std::string file = folder.write("constants.yaml", constants_to_yaml(constants, "of a test"));
   const std::vector<std::string> h200{"cluster.trainer=llm-foundry", "cluster.machine=h200"};
   EXPECT_EQ(summary(h200)["not_seen"], "h200");

@@ -56,7 +56,8 @@ std::string text_of_columns() {
 
 // A sound file of one constant; each test breaks one line.
 std::string text_with(const std::string& noise, const std::string& coordinate, const std::string& covariance) {
-  return "noise: " + noise + "\ncoordinates:\n  - " + coordinate + "\ncovariance:\n  - " + covariance + "\n";
+  return "noise: " + noise + "\ncoordinates:\n  - " + coordinate + "\ncovariance:\n  - " + covariance +
+         "\nfitted_runs: []\n";
 }
 
 Defects defects_of(const std::string& text) {
@@ -110,7 +111,7 @@ TEST(LoadConstants, TheConstantsOfARunAreTheProductOfItsParts) {
 }
 
 TEST(LoadConstants, ASectionThatIsMissingIsAnError) {
-  const Defects defects = defects_of("noise: {run: 0.08}\ncoordinates: []\n");
+  const Defects defects = defects_of("noise: {run: 0.08}\ncoordinates: []\nfitted_runs: []\n");
   ASSERT_EQ(defects.size(), 1u);
   EXPECT_THAT(defects[0].message, HasSubstr("covariance is missing"));
   EXPECT_THAT(defects[0].remedy, HasSubstr("calibrate --runs"));

@@ -23,11 +23,22 @@ class Scale : public CommandTest {
     return nlohmann::json::parse(answer.out);
   }
 
+  // Slopes sum over as many tasks as were simulated.
+  void expect_same_slopes(const nlohmann::json& a, const nlohmann::json& b) {
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      EXPECT_EQ(a[i]["constant"], b[i]["constant"]);
+      EXPECT_NEAR(a[i]["percent"].get<double>(), b[i]["percent"].get<double>(), 1e-9) << a[i]["constant"];
+    }
+  }
+
   // Compares everything but the fields about how it was simulated.
   void expect_same_answer(const nlohmann::json& a, const nlohmann::json& b) {
     for (const auto& [key, value] : a.items()) {
       if (key == "tasks" || key == "simulate_wall_s" || key.starts_with("simulated_")) continue;
-      if (value.is_number_float())
+      if (key == "sensitivities")
+        expect_same_slopes(value, b[key]);
+      else if (value.is_number_float())
         EXPECT_NEAR(value.get<double>(), b[key].get<double>(), 1e-9 * std::abs(value.get<double>())) << key;
       else
         EXPECT_EQ(value, b[key]) << key;

@@ -237,7 +237,7 @@ TEST_F(Words, AWordThatMeansSomethingIsAnsweredWithTheWordForIt) {
     const std::string key = setting.substr(0, setting.find('='));
     return errors({setting}, key)[0].remedy;
   };
-  EXPECT_EQ(remedy("cluster.machine=h100"), "did you mean 'h100-80gb' or 'h100-94gb'?");
+  EXPECT_EQ(remedy("cluster.machine=a100"), "did you mean 'a100-40gb' or 'a100-80gb'?");
   EXPECT_EQ(remedy("cluster.trainer=megatron"),
             "did you mean 'megatron-bridge', 'megatron-core', 'megatron-deepspeed' or 'megatron-lm'?");
   EXPECT_EQ(remedy("run.dtype=bf16"), "did you mean 'bfloat16'?");

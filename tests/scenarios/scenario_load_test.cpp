@@ -182,7 +182,8 @@ TEST_F(ScenarioLoad, TheResolvedTextLoadsToTheSameScenario) {
 TEST_F(ScenarioLoad, TheResolvedTextOfATrainerLoadsToTheSamePrices) {
   folder.write("ours.yaml", "facts:\n  eager: {value: true, source: we wrote it}\n");
   folder.write("fitted.yaml",
-               "noise: {run: 0.05}\ncoordinates:\n  - {constant: node_share, factor: 0.5}\ncovariance:\n  - \"0.1\"\n");
+               "noise: {run: 0.05}\nfitted_runs: []\ncoordinates:\n  - {constant: node_share, factor: "
+               "0.5}\ncovariance:\n  - \"0.1\"\n");
   Scenario first =
       loaded(folder.load(sound_scenario(), {"cluster.machine=h100-80gb", "cluster.trainer=" + path("ours.yaml"),
                                             "cluster.constants=" + path("fitted.yaml")}));

@@ -1,6 +1,9 @@
+#include "schedules/time/ready_queue.h"
 #include "schedules/time/replay.h"
 
 #include <gtest/gtest.h>
+
+#include <queue>
 
 #include <random>
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "models/machine/cost.h"
 #include "models/machine/priced_cluster.h"
 #include "schedules/lower/lowering.h"
 #include "schedules/time/critical_path.h"

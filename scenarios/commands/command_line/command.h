@@ -31,6 +31,8 @@ struct Command {
 
 // In the order of `slipway help`.
 const std::vector<Command>& all_commands();
+// nullptr: there is none of this name.
+const Command* command_named(std::string_view name);
 // The keys of this command's --json; empty: it has none. Throws std::invalid_argument for an unknown command.
 std::vector<AnswerKeys> answers_of(std::string_view command);
 
