@@ -37,7 +37,7 @@ void Screen(benchmark::State& state) {
 }
 
 void Bound(benchmark::State& state) {
-  StepEstimator estimator(scenario().step, scenario().cluster);
+  StepEstimator estimator(scenario().step, priced_cluster(scenario()));
   for (auto _ : state) benchmark::DoNotOptimize(estimator.passes_bound(first_guess()));
 }
 
