@@ -158,8 +158,9 @@ int pooled(const CommandOptions& options, const std::vector<PublishedTable>& tab
   }
   if (const auto path = options.text("constants")) {
     PooledConstants fitted = without_sites(validation.fitted);
-    for (const PublishedTable& table : tables)
-      for (const FittedRuns& runs : fitted_runs(table.rows)) fitted.seen.push_back(runs);
+    std::vector<PublishedRow> rows;
+    for (const PublishedTable& table : tables) rows.insert(rows.end(), table.rows.begin(), table.rows.end());
+    fitted.seen = fitted_runs(rows);
     OutputFile file(*path);
     file.stream() << constants_to_yaml(
         fitted,
