@@ -334,7 +334,7 @@ void give_routers_a_bias(Scenario& scenario) {
 
 void derive_and_check(Settings& settings, bool has_model, bool has_cluster, Scenario& scenario) {
   Layout& layout = scenario.step.layout;
-  const Schedule* schedule = schedule_named(scenario.step.schedule);
+  const Schedule* schedule = known_schedule(scenario.step);
   if (!settings.given("schedule.slices") && schedule != nullptr)  // the CSV format knows no slices
     scenario.step.slices = scenario.step.actions ? 1 : schedule->default_slices;
   if (!settings.given("layout.chunks") && schedule != nullptr)

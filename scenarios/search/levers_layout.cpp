@@ -21,7 +21,7 @@ Lever move(const Degree& up, const Degree& down) {
             more *= 2, less /= 2;
             if (layout.tensor == 1) layout.sequence_parallel = false;
             if (layout.pipeline == 1) {
-              scenario.step.schedule = default_schedule().name;
+              set_schedule(scenario.step, default_schedule());
               layout.chunks = 1;
             }
             if (layout.split == SplitKind::balanced) layout.split_list.clear();  // another layout's

@@ -14,7 +14,7 @@ Lever schedule_lever(const Schedule& schedule) {
             if (step.layout.pipeline == 1) return no_pipeline;
             if (step.actions != nullptr) return "the order of passes is that of schedule.csv";
             if (step.schedule == schedule.name) return "it is the scenario's own";
-            step.schedule = schedule.name;
+            set_schedule(step, schedule);
             step.layout.chunks = schedule.default_chunks;
             step.slices = schedule.default_slices;
             step.group = 0;
@@ -28,9 +28,9 @@ Lever chunks_lever(int chunks) {
             Step& step = scenario.step;
             if (step.layout.pipeline == 1) return no_pipeline;
             if (step.actions != nullptr) return "the order of passes is that of schedule.csv";
-            const std::string& name = default_schedule(chunks).name;
-            if (step.schedule == name && step.layout.chunks == chunks) return "it is the scenario's own";
-            step.schedule = name;
+            const Schedule& schedule = default_schedule(chunks);
+            if (step.schedule == schedule.name && step.layout.chunks == chunks) return "it is the scenario's own";
+            set_schedule(step, schedule);
             step.layout.chunks = chunks;
             step.slices = 1;
             return "";

@@ -78,7 +78,7 @@ class Walk {
       for (const Schedule* schedule : space_.schedules) {
         // Without a pipeline all schedules are the same, and without replicas all levels of ZeRO.
         if (pipeline == 1 && space_.schedules.size() > 1 && !schedule->is_default) continue;
-        choice_.schedule = schedule->name;
+        set_schedule(choice_, *schedule);
         if (!legal(choice_, of_schedules_)) continue;
         for (const int zero : space_.zero) {
           if (zero > 0 && choice_.layout.data * choice_.layout.context == 1 && space_.zero.size() > 1) continue;
@@ -188,6 +188,7 @@ SearchSpace search_space(const Scenario& scenario, const std::vector<std::string
     if (keeps("schedule.name") ? schedule.name != scenario.step.schedule : !schedule.searched) continue;
     if (!schedule.needs_causal || block.causal) space.schedules.push_back(&schedule);
   }
+  if (scenario.step.own_schedule) space.schedules = {scenario.step.own_schedule.get()};
   if (const auto& lists = scenario.step.actions) {
     space.pipeline = {static_cast<int>(lists->size())}, space.chunks = {layout.chunks};
     space.schedules = {&schedule_of(scenario.step)};

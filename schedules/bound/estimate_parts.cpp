@@ -153,7 +153,7 @@ const ScheduleUse& StepEstimator::Parts::use_of(const Step& step, int micro_batc
   const auto found = uses.find(key);
   if (found != uses.end()) return found->second;
   ScheduleUse& use = uses.emplace(key, schedule_use(undelayed_lists(step), schedule_shape(step))).first->second;
-  use.is_plain = use.is_plain && !step.delay_weight_grads && step.actions == nullptr;
+  use.is_plain = use.is_plain && !step.delay_weight_grads && !step.actions && !step.own_schedule;
   return use;
 }
 

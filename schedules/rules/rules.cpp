@@ -160,7 +160,7 @@ void hybrid_shards_are_whole_groups(const Step& step, Findings& found) {
   if (shards_of(layout) == 1)
     return refuse("every rank would have a copy of its own, so nothing is sharded", "fewer than data x context ranks",
                   "leave it out, and set layout.zero to 0");
-  const Schedule* schedule = schedule_named(step.schedule);
+  const Schedule* schedule = known_schedule(step);
   if (schedule != nullptr && schedule->copies > 1)
     return refuse("the copies of the model in " + schedule->name + " share their shards", "1", "leave it out");
   if (dispatches_tokens(step))
@@ -620,7 +620,7 @@ void micro_batches_can_be_numbered(const Step& step, Findings& found) {
 void slices_need_causal_attention(const Step& step, Findings& found) {
   const Block* block = first_block(step.model, BlockKind::transformer);
   if (block == nullptr || block->causal) return;
-  if (const Schedule* schedule = schedule_named(step.schedule);
+  if (const Schedule* schedule = known_schedule(step);
       schedule != nullptr && schedule->needs_causal && step.actions == nullptr)
     found.refuse("schedule.name", [&] {
       return Text{schedule->name + " needs causal attention, which " + step.model->name + " does not have",
@@ -640,7 +640,7 @@ void slices_divide_the_sequence(const Step& step, Findings& found) {
 // Each micro-batch of a copy would be reduced with another one of the other copy, which comes at another time.
 void copies_of_the_model_reduce_once(const Step& step, Findings& found) {
   if (step.layout.zero < 2) return;
-  const Schedule* schedule = schedule_named(step.schedule);
+  const Schedule* schedule = known_schedule(step);
   if (schedule == nullptr || schedule->copies == 1) return;
   found.refuse("layout.zero", [&] {
     return Text{"layout.zero " + str(std::int64_t{step.layout.zero}) +
@@ -675,7 +675,7 @@ ScheduleShape shape_of(const Step& step, const Schedule& schedule, std::int64_t 
 }
 
 void groups_are_of_interleaved_schedules(const Step& step, Findings& found) {
-  const Schedule* schedule = schedule_named(step.schedule);
+  const Schedule* schedule = known_schedule(step);
   if (step.group == 0 || schedule == nullptr || (schedule->has_groups && step.actions == nullptr)) return;
   found.refuse("schedule.group", [&] {
     std::string named;
@@ -687,7 +687,7 @@ void groups_are_of_interleaved_schedules(const Step& step, Findings& found) {
 }
 
 void schedule_runs_the_shape(const Step& step, Findings& found) {
-  const Schedule* schedule = schedule_named(step.schedule);
+  const Schedule* schedule = known_schedule(step);
   if (schedule == nullptr || step.actions != nullptr) return;
   const std::optional<ShapeRefusal> reason = schedule->refuse(shape_of(step, *schedule, step.global_batch));
   if (!reason) return;
@@ -780,7 +780,7 @@ void machines_compute_in_the_dtype(const Step& step, const Cluster& cluster, Fin
 
 void weight_gradients_are_delayed_in_pairs(const Step& step, Findings& found) {
   const auto has_place = [](const Schedule& schedule) { return schedule.hides_exchanges; };
-  const Schedule* schedule = schedule_named(step.schedule);
+  const Schedule* schedule = known_schedule(step);
   const bool is_paired = schedule != nullptr && has_place(*schedule) && step.actions == nullptr;
   if (!step.delay_weight_grads || is_paired) return;
   found.refuse("schedule.delay_wgrad", [&] {

@@ -79,8 +79,8 @@ struct Schedule {
   bool has_filled_form = false;  // Osawa et al. 2023 fill its bubbles (models/training/pipefisher.h)
 
   // Nothing when the shape is possible.
-  std::optional<ShapeRefusal> (*refuse)(const ScheduleShape&) = nullptr;
-  ActionLists (*actions)(const ScheduleShape&) = nullptr;
+  std::function<std::optional<ShapeRefusal>(const ScheduleShape&)> refuse;
+  std::function<ActionLists(const ScheduleShape&)> actions;
 };
 
 // True if any weight gradient is a separate pass.

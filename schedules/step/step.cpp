@@ -53,10 +53,19 @@ int micro_batches_of(const Step& step) {
   return static_cast<int>(step.global_batch / per_round);
 }
 
+const Schedule* known_schedule(const Step& step) {
+  return step.own_schedule ? step.own_schedule.get() : schedule_named(step.schedule);
+}
+
 const Schedule& schedule_of(const Step& step) {
-  const Schedule* schedule = schedule_named(step.schedule);
+  const Schedule* schedule = known_schedule(step);
   if (schedule == nullptr) throw std::invalid_argument("no schedule is named " + step.schedule);
   return *schedule;
+}
+
+void set_schedule(Step& step, const Schedule& schedule) {
+  step.schedule = schedule.name;
+  if (step.own_schedule.get() != &schedule) step.own_schedule = nullptr;
 }
 
 ScheduleShape schedule_shape(const Step& step) {

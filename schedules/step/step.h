@@ -61,6 +61,7 @@ struct Step {
   int slices = 1;                                  // of a sequence (TeraPipe)
   int group = 0;                                   // ScheduleShape::group
   std::shared_ptr<const ActionLists> actions;      // an imported CSV's, instead of the named schedule's
+  std::shared_ptr<const Schedule> own_schedule;    // a caller's, of that name, which is in no catalogue
 
   // Data and numbers.
   std::int64_t micro_batch = 1;   // sequences
@@ -109,8 +110,12 @@ double gathered_bytes(const Step& step, double elements, double linears);
 double weight_cast_bytes(const Step& step, const BlockElements& held);
 // Micro-batches per pipeline and step. Throws std::invalid_argument when the batch does not divide.
 int micro_batches_of(const Step& step);
-// The named schedule. Throws std::invalid_argument when there is none of that name.
+// `own_schedule`, or the named one; null where there is none of that name.
+const Schedule* known_schedule(const Step& step);
+// The same. Throws std::invalid_argument when there is none of that name.
 const Schedule& schedule_of(const Step& step);
+// Gives the step a schedule of the catalogue, or its own one again.
+void set_schedule(Step& step, const Schedule& schedule);
 // Shape of the step for its schedule. Throws as the two above.
 ScheduleShape schedule_shape(const Step& step);
 // The order of passes on each pipeline rank: `actions`, or those of the named schedule. Throws std::invalid_argument
