@@ -240,6 +240,7 @@ void write_resolved(Settings& settings, Scenario& scenario) {
   for (const Fabric& fabric : scenario.cluster.fabrics)  // those inside GPUs follow from ranks_per_gpu
     if (fabric.scope != Fabric::Scope::gpu) fabrics.items.push_back(fabric_value(fabric));
   if (!fabrics.items.empty()) settings.set("cluster.fabrics", std::move(fabrics));
+  if (scenario.step.own_schedule) settings.set("schedule.name", scalar(scenario.step.schedule, {}));
   const Value whole = settings.completed();
   scenario.resolved = to_yaml(whole);
   scenario.summary = to_one_line(whole);
@@ -251,19 +252,19 @@ namespace {
 
 enum class Text : bool { none, resolved };  // of the scenario: what write_resolved writes
 
-LoadResult loaded(std::optional<Value> document, Defects defects, const std::string& path,
-                  const std::vector<std::string>& overrides, const DeriveSplit& derive_split, Text text) {
+LoadResult loaded(std::optional<Value> document, Defects defects, const ScenarioSource& source,
+                  const DeriveSplit& derive_split, Text text) {
   LoadResult result;
   result.errors = std::move(defects);
   Scenario& scenario = result.scenario;
-  scenario.path = path;
-  scenario.name = std::filesystem::path(path).stem().string();
+  scenario.path = source.path;
+  scenario.name = std::filesystem::path(source.path).stem().string();
   if (!document) return result;
-  for (const std::string& option : overrides) apply_override(option, scenario_keys(), *document, result.errors);
+  for (const std::string& option : source.overrides) apply_override(option, scenario_keys(), *document, result.errors);
   expand_shorthands(*document, scenario_keys());
   use_canonical_names(*document);
   anchor_paths(*document, scenario_keys());
-  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const std::string folder = std::filesystem::path(source.path).parent_path().string();
   Settings settings(std::move(*document), scenario_keys(), result.errors);
   std::optional<Model> model = load_model(settings, folder);
   std::optional<Cluster> cluster = load_cluster(settings, folder);
@@ -271,6 +272,10 @@ LoadResult loaded(std::optional<Value> document, Defects defects, const std::str
   if (cluster) scenario.cluster = std::move(*cluster);
   read_trainer(settings, folder, scenario);
   read_bound_keys(settings, scenario);
+  if (source.schedule) {
+    scenario.step.own_schedule = source.schedule;
+    set_schedule(scenario.step, *source.schedule);
+  }
   if (settings.given("schedule.cuda_graphs"))
     scenario.trainer.cuda_graphs = scenario.step.levers.graphs.has(GraphScope::full);
   read_actions(settings, folder, scenario);
@@ -288,21 +293,15 @@ LoadResult loaded(std::optional<Value> document, Defects defects, const std::str
 
 }  // namespace
 
-LoadResult read_scenario(const std::string& path, const std::vector<std::string>& overrides,
-                         const DeriveSplit& derive_split) {
+LoadResult read_scenario(const ScenarioSource& source, const DeriveSplit& derive_split) {
   Defects defects;
-  std::optional<Value> document = read_document(path, {path, 0}, "", defects);
-  return loaded(std::move(document), std::move(defects), path, overrides, derive_split, Text::resolved);
-}
-
-LoadResult read_scenario_text(const std::string& text, const std::string& path, const DeriveSplit& derive_split) {
-  Defects defects;
-  std::optional<Value> document = parse_document(text, path, defects);
-  return loaded(std::move(document), std::move(defects), path, {}, derive_split, Text::resolved);
+  std::optional<Value> document = source.text ? parse_document(*source.text, source.path, defects)
+                                              : read_document(source.path, {source.path, 0}, "", defects);
+  return loaded(std::move(document), std::move(defects), source, derive_split, Text::resolved);
 }
 
 LoadResult read_run(const Value& document, const DeriveSplit& derive_split) {
-  return loaded(document, {}, "", {}, derive_split, Text::none);
+  return loaded(document, {}, {}, derive_split, Text::none);
 }
 
 std::string describe(const std::vector<ScenarioError>& errors) {

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,11 +21,15 @@ namespace slipway::scenarios {
 // Sets layout.split_list of a scenario without errors, or refuses it. Empty: a balanced split stays as it was written.
 using DeriveSplit = std::function<void(Settings& settings, Scenario& scenario)>;
 
-LoadResult read_scenario(const std::string& path, const std::vector<std::string>& overrides,
-                         const DeriveSplit& derive_split = nullptr);
-// Reads a text instead of a file. `path` gives the scenario its name and the folder of its relative paths.
-LoadResult read_scenario_text(const std::string& text, const std::string& path,
-                              const DeriveSplit& derive_split = nullptr);
+// What a scenario is read from.
+struct ScenarioSource {
+  std::string path;                               // its name, and the folder of its relative paths
+  std::vector<std::string> overrides = {};        // "layout.tensor=4", applied in this order
+  std::optional<std::string> text = {};           // instead of what the file holds
+  std::shared_ptr<const Schedule> schedule = {};  // a caller's, instead of the one that schedule.name says
+};
+
+LoadResult read_scenario(const ScenarioSource& source, const DeriveSplit& derive_split = nullptr);
 // Reads a run of a table: it has no file and gets no resolved text.
 LoadResult read_run(const Value& document, const DeriveSplit& derive_split = nullptr);
 

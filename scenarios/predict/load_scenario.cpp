@@ -4,8 +4,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "scenarios/files/usage_error.h"
-#include "scenarios/language/read_scenario.h"
 #include "scenarios/predict/balanced_stages.h"
 
 namespace slipway::scenarios {
@@ -26,15 +24,26 @@ void derive_split(Settings& settings, Scenario& scenario) {
 
 }  // namespace
 
+LoadResult load_scenario(const ScenarioSource& source) { return read_scenario(source, derive_split); }
+
 LoadResult load_scenario(const std::string& path, const std::vector<std::string>& overrides) {
-  return read_scenario(path, overrides, derive_split);
+  return load_scenario({path, overrides});
 }
 
 LoadResult load_scenario_text(const std::string& text, const std::string& path) {
-  return read_scenario_text(text, path, derive_split);
+  return load_scenario({path, {}, text});
 }
 
 LoadResult load_run(const Value& document) { return read_run(document, derive_split); }
+
+ScenarioRefused::ScenarioRefused(std::vector<ScenarioError> errors)
+    : UsageError("the scenario cannot be used:\n" + describe(errors)), errors_(std::move(errors)) {}
+
+Scenario checked_scenario(const ScenarioSource& source) {
+  LoadResult loaded = load_scenario(source);
+  if (!loaded.errors.empty()) throw ScenarioRefused(std::move(loaded.errors));
+  return std::move(loaded.scenario);
+}
 
 Scenario checked_scenario(const std::string& path, const std::vector<std::string>& overrides,
                           const std::string& option) {
@@ -42,7 +51,7 @@ Scenario checked_scenario(const std::string& path, const std::vector<std::string
   const std::string usual = "--set ";
   for (ScenarioError& defect : loaded.errors)
     if (defect.file.starts_with(usual)) defect.file.replace(0, usual.size(), option + " ");
-  if (!loaded.errors.empty()) throw UsageError("the scenario cannot be used:\n" + describe(loaded.errors));
+  if (!loaded.errors.empty()) throw ScenarioRefused(std::move(loaded.errors));
   return std::move(loaded.scenario);
 }
 

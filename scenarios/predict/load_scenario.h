@@ -8,19 +8,35 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/files/usage_error.h"
 #include "scenarios/language/document.h"
+#include "scenarios/language/read_scenario.h"
 #include "scenarios/language/scenario.h"
 
 namespace slipway::scenarios {
 
-// `overrides` are "layout.tensor=4" strings. Never throws for user mistakes.
+// Never throws for user mistakes.
+LoadResult load_scenario(const ScenarioSource& source);
+// The same of a file; `overrides` are "layout.tensor=4" strings.
 LoadResult load_scenario(const std::string& path, const std::vector<std::string>& overrides);
 // The same of a text that will be the file `path`: its name, and the folder of its relative paths.
 LoadResult load_scenario_text(const std::string& text, const std::string& path);
 // The same of a run in a table (scenarios/language/read_scenario.h).
 LoadResult load_run(const Value& document);
 
-// The scenario, or UsageError with all load errors at once. `option`: that of the overrides.
+// A scenario with mistakes: the message has all of them, and what() its words for people.
+class ScenarioRefused : public UsageError {
+ public:
+  explicit ScenarioRefused(std::vector<ScenarioError> errors);
+  const std::vector<ScenarioError>& errors() const { return errors_; }
+
+ private:
+  std::vector<ScenarioError> errors_;
+};
+
+// The scenario, or ScenarioRefused with all load errors at once.
+Scenario checked_scenario(const ScenarioSource& source);
+// `option`: that of the overrides, which errors name.
 Scenario checked_scenario(const std::string& path, const std::vector<std::string>& overrides,
                           const std::string& option = "--set");
 

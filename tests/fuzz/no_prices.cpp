@@ -4,12 +4,14 @@
 
 namespace slipway::scenarios {
 
+LoadResult load_scenario(const ScenarioSource& source) { return read_scenario(source); }
+
 LoadResult load_scenario(const std::string& path, const std::vector<std::string>& overrides) {
-  return read_scenario(path, overrides);
+  return read_scenario({path, overrides});
 }
 
 LoadResult load_scenario_text(const std::string& text, const std::string& path) {
-  return read_scenario_text(text, path);
+  return read_scenario({path, {}, text});
 }
 
 LoadResult load_run(const Value& document) { return read_run(document); }

@@ -14,6 +14,7 @@
 #include "scenarios/commands/plan/answer.h"
 #include "scenarios/language/scenario.h"
 #include "scenarios/predict/load_scenario.h"
+#include "scenarios/search/scenario_to_search.h"
 #include "tests/support/command_test.h"
 #include "tests/support/process_limits.h"
 #include "tests/support/scenario_file.h"
@@ -333,14 +334,14 @@ TEST_F(PlanCommand, LooksAtNothingOfTheLayoutButWhatIsKept) {
                                                               {"layout.pipeline", "8"}, {"schedule.name", "zb-v"},
                                                               {"layout.zero", "3"},     {"layout.context", "4"}};
   for (const auto& [key, value] : kept) {
-    const Scenario found = scenario_to_search(llama, {key + "=" + value}, {key});
+    const Scenario found = scenario_to_search({llama, {key + "=" + value}}, {key});
     EXPECT_EQ(rank_count(found.step.layout), 64) << key;
     EXPECT_EQ(found.step.global_batch, 32) << key;
   }
-  EXPECT_EQ(scenario_to_search(llama, {"layout.tensor=4"}, {"layout.tensor"}).step.layout.tensor, 4);
-  EXPECT_EQ(scenario_to_search(llama, {"layout.data=4"}, {"layout.data"}).step.layout.data, 4);
-  EXPECT_EQ(scenario_to_search(llama, {"schedule.name=zb-v"}, {"schedule.name"}).step.schedule, "zb-v");
-  EXPECT_THROW(scenario_to_search(llama, {"layout.tensor=7"}, {"layout.tensor"}), UsageError);
+  EXPECT_EQ(scenario_to_search({llama, {"layout.tensor=4"}}, {"layout.tensor"}).step.layout.tensor, 4);
+  EXPECT_EQ(scenario_to_search({llama, {"layout.data=4"}}, {"layout.data"}).step.layout.data, 4);
+  EXPECT_EQ(scenario_to_search({llama, {"schedule.name=zb-v"}}, {"schedule.name"}).step.schedule, "zb-v");
+  EXPECT_THROW(scenario_to_search({llama, {"layout.tensor=7"}}, {"layout.tensor"}), UsageError);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "scenarios/search/layout_text.h"
 #include "scenarios/search/memory_changes.h"
 #include "scenarios/search/ranking.h"
+#include "scenarios/search/scenario_to_search.h"
 #include "scenarios/search/screen.h"
 #include "scenarios/search/search.h"
 #include "tests/support/command_test.h"
@@ -146,11 +147,11 @@ TEST(SearchOfUnequalNodes, HasTheTopTenOfExhaustiveSimulation) {
                "node_link: {name: bus, bandwidth: 10 GB/s, latency: 2 us}\n"
                "network_link: {name: wire, bandwidth: 5 GB/s, latency: 5 us}\n");
   Scenario scenario = scenario_to_search(
-      folder.write("s.yaml", std::string("model: ") + smalls[0].model +
-                                 "\ncluster: {groups: [{machine: ./gpu.yaml, nodes: 1, gpus_per_node: 2}, "
-                                 "{machine: ./slow.yaml, nodes: 1, gpus_per_node: 2}]}\n"
-                                 "schedule: {name: 1f1b, global_batch: 8}\n"),
-      {}, {});
+      {folder.write("s.yaml", std::string("model: ") + smalls[0].model +
+                                  "\ncluster: {groups: [{machine: ./gpu.yaml, nodes: 1, gpus_per_node: 2}, "
+                                  "{machine: ./slow.yaml, nodes: 1, gpus_per_node: 2}]}\n"
+                                  "schedule: {name: 1f1b, global_batch: 8}\n")},
+      {});
   scenario.memory = MemoryConstants{};
   SearchOptions options;
   options.memory_share = 0.8;
@@ -242,13 +243,13 @@ Scenario small_llama(const ScenarioFolder& folder, const std::string& memory, in
           "gemm_half: 64\nnode_link: {name: bus, bandwidth: 20 GB/s, latency: 2 us}\n"
           "network_link: {name: wire, bandwidth: 5 GB/s, latency: 5 us}\n");
   Scenario scenario = scenario_to_search(
-      folder.write("s.yaml", "model: {family: llama, layers: 6, hidden: 128, ffn: 384, heads: 4, kv_heads: " +
-                                 std::to_string(kv_heads) +
-                                 ", vocab: 256, sequence: 64}\n"
-                                 "cluster: {machine: ./gpu.yaml, nodes: 2, gpus_per_node: 2}\n"
-                                 "schedule: {name: 1f1b, global_batch: " +
-                                 std::to_string(batch) + "}\n"),
-      {}, {});
+      {folder.write("s.yaml", "model: {family: llama, layers: 6, hidden: 128, ffn: 384, heads: 4, kv_heads: " +
+                                  std::to_string(kv_heads) +
+                                  ", vocab: 256, sequence: 64}\n"
+                                  "cluster: {machine: ./gpu.yaml, nodes: 2, gpus_per_node: 2}\n"
+                                  "schedule: {name: 1f1b, global_batch: " +
+                                  std::to_string(batch) + "}\n")},
+      {});
   scenario.memory = MemoryConstants{};  // the count alone: libraries are larger than these GPUs
   return scenario;
 }
@@ -294,12 +295,12 @@ ActionLists drawn_lists(int pipeline, int chunks, int micro_batches, bool splits
 
 Scenario trained_llama(const ScenarioFolder& folder) {
   return scenario_to_search(
-      folder.write("s.yaml",
-                   "model: {family: llama, layers: 6, hidden: 1024, ffn: 3072, heads: 8, kv_heads: 8, vocab: 4096, "
-                   "sequence: 512}\n"
-                   "cluster: {machine: h100-80gb, nodes: 2, gpus_per_node: 2, trainer: megatron-core}\n"
-                   "schedule: {name: 1f1b, global_batch: 8}\n"),
-      {}, {});
+      {folder.write("s.yaml",
+                    "model: {family: llama, layers: 6, hidden: 1024, ffn: 3072, heads: 8, kv_heads: 8, vocab: 4096, "
+                    "sequence: 512}\n"
+                    "cluster: {machine: h100-80gb, nodes: 2, gpus_per_node: 2, trainer: megatron-core}\n"
+                    "schedule: {name: 1f1b, global_batch: 8}\n")},
+      {});
 }
 
 // Two pipeline ranks and four micro-batches on four GPUs: all that is left to search, simulated.

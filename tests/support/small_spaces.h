@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "scenarios/commands/plan/answer.h"
+#include "scenarios/search/scenario_to_search.h"
 #include "tests/support/scenario_file.h"
 
 namespace slipway::test {
@@ -57,7 +57,7 @@ inline Scenario load(const ScenarioFolder& folder, const Small& small) {
                                "node_link: {name: bus, bandwidth: 20 GB/s, latency: 2 us}\n"
                                "network_link: {name: wire, bandwidth: " +
                                small.network + ", latency: 5 us}\n");
-  Scenario scenario = scenario_to_search(folder.write("s.yaml", text_of(small)), {}, {});
+  Scenario scenario = scenario_to_search({folder.write("s.yaml", text_of(small))}, {});
   scenario.memory = MemoryConstants{};  // the count alone: libraries are larger than these GPUs
   return scenario;
 }

@@ -1,5 +1,4 @@
-// Input and output of a search: the scenario that it starts from, the winner as a scenario file, a trainer's launch
-// arguments, JSON. Guarded by tests/scenarios/plan_command_test.cpp and tests/scenarios/search_test.cpp.
+// The answer of a search: the winner as a scenario file, a trainer's launch arguments, text, JSON. Guarded by tests/scenarios/plan_command_test.cpp and tests/scenarios/search_test.cpp.
 #pragma once
 
 #include <iosfwd>
@@ -9,11 +8,6 @@
 #include "scenarios/trainers/launch.h"
 
 namespace slipway::scenarios {
-
-// Loads a scenario for a search. Its layout and schedule may be impossible, because they are searched, unless some of
-// their keys are kept. Throws UsageError.
-Scenario scenario_to_search(const std::string& path, const std::vector<std::string>& overrides,
-                            const std::vector<std::string>& kept);
 
 // The dictionary that --emit names. nullptr for nothing; throws UsageError for an unknown name.
 const Dictionary* emitted(const std::optional<std::string>& name);

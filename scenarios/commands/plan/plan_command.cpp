@@ -16,6 +16,7 @@
 #include "scenarios/predict/readable.h"
 #include "scenarios/predict/terminal_timeline.h"
 #include "scenarios/search/remedies.h"
+#include "scenarios/search/scenario_to_search.h"
 #include "scenarios/search/search.h"
 
 namespace slipway::scenarios {
@@ -154,7 +155,7 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   }
   const Dictionary* trainer = emits_slurm(options) ? nullptr : emitted(options.text("emit"));
   const std::string& path = options.arguments()[0];
-  const Scenario scenario = scenario_to_search(path, options.all("set"), options.all("keep"));
+  const Scenario scenario = scenario_to_search({path, options.all("set")}, options.all("keep"));
   if (trainer) refuse_what_trainer_lacks(scenario, *trainer);
   search.memory_share = share_of(options);
   if (const auto file = options.text("output")) check_output("-o", *file, inputs_of(scenario));

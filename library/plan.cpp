@@ -1,0 +1,79 @@
+#include "scenarios/search/remedies.h"
+#include "scenarios/search/scenario_to_search.h"
+#include "scenarios/search/search.h"
+
+#include "library/loading.h"
+#include "slipway/plan.h"
+
+namespace slipway {
+namespace {
+
+PlannedLayout row_of(const scenarios::PricedLayout& priced) {
+  PlannedLayout row;
+  for (const std::string& option : scenarios::overrides_of(priced.choice)) {
+    const std::size_t sign = option.find('=');
+    row.settings.emplace_back(option.substr(0, sign), option.substr(sign + 1));
+  }
+  row.step_time_s = priced.step_time_s;
+  row.interval = interval_of(priced.interval);
+  row.mfu = priced.mfu;
+  row.compute_share = priced.compute_share;
+  row.exposed_comm_share = priced.exposed_comm_share;
+  row.bubble_share = priced.bubble_share;
+  row.memory_bytes = priced.memory_bytes;
+  row.memory_share = priced.memory_share;
+  row.fit_probability = priced.fit_probability;
+  row.first_is_faster = priced.first_is_faster;
+  // A caller's schedule has no name that a scenario could be set to.
+  if (priced.choice.own_schedule)
+    std::erase_if(row.settings, [](const auto& setting) { return setting.first == "schedule.name"; });
+  return row;
+}
+
+std::vector<PlannedLayout> rows_of(const std::vector<scenarios::PricedLayout>& priced) {
+  std::vector<PlannedLayout> rows;
+  for (const scenarios::PricedLayout& layout : priced) rows.push_back(row_of(layout));
+  return rows;
+}
+
+void check(const PlanOptions& options) {
+  const std::vector<std::string>& keys = scenarios::searched_keys();
+  for (const std::string& key : options.keep)
+    if (std::find(keys.begin(), keys.end(), key) == keys.end())
+      throw std::invalid_argument("keep: " + key + " is no key that a plan searches");
+  if (options.top < 1 || !(options.memory_share > 0) || options.memory_share > 1)
+    throw std::invalid_argument("top must be at least 1, and memory_share above 0 and up to 1");
+}
+
+}  // namespace
+
+Plan plan(const Scenario& scenario, const PlanOptions& options) {
+  return translated([&] {
+    check(options);
+    const scenarios::Scenario read = scenarios::scenario_to_search(scenario.source().of, options.keep);
+    scenarios::SearchOptions how;
+    how.best = options.top;
+    how.memory_share = options.memory_share;
+    how.workers = options.workers;
+    how.interrupted = options.watch.interrupted;
+    if (options.watch.progress)
+      how.progress = [&](const scenarios::SearchProgress& now) { options.watch.progress(now.share); };
+    const auto space_of = [&](const scenarios::Scenario& changed, bool keeps) {
+      return scenarios::search_space(changed, keeps ? options.keep : std::vector<std::string>{});
+    };
+    const bool keeps = !options.keep.empty();
+    const scenarios::SearchResult found = scenarios::search_layouts(read, space_of(read, keeps), how);
+    Plan answer;
+    answer.best = rows_of(found.best);
+    answer.front = rows_of(found.pareto);
+    if (found.closest) {
+      answer.closest = row_of(*found.closest);
+      answer.remedies = scenarios::remedies(read, keeps, space_of, *found.closest, how);
+    }
+    answer.legal = found.legal, answer.too_large = found.too_large, answer.simulated = found.simulated;
+    answer.complete = found.complete;
+    return answer;
+  });
+}
+
+}  // namespace slipway
