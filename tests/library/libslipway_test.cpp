@@ -7,7 +7,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
+#include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <numeric>
@@ -249,7 +252,19 @@ TEST(Library, GivesTheSameBytesFromSeveralThreads) {
   }
 }
 
-TEST(Library, PrintsNothing) {
+TEST(Library, PrintsNothingAndLeavesSignalsAndFilesAlone) {
+  const auto state = [] {
+    std::vector<std::string> found;
+    for (const int signal : {SIGINT, SIGTERM, SIGCHLD, SIGPIPE, SIGSEGV}) {
+      struct sigaction action {};
+      ::sigaction(signal, nullptr, &action);
+      found.push_back(std::to_string(reinterpret_cast<std::uintptr_t>(action.sa_handler)));
+    }
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+      found.push_back(entry.path().string());
+    return found;
+  };
+  const auto before = state();
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   slipway::predict(small());
@@ -257,6 +272,7 @@ TEST(Library, PrintsNothing) {
   slipway::plan(small());
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(state(), before);
 }
 
 TEST(Library, EndsWhatIsInterrupted) {
