@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "exec/operators/operators.h"
+#include "exec/operators/wide.h"
 #include "exec/transport/device.h"
 
 namespace slipway::exec {
@@ -17,8 +18,6 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-at::ScalarType at_least_float(const at::Tensor& t) { return t.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
 
 // Rows in the order of tokens: [tokens, k, h]. A dropped one is 0.
 at::Tensor by_token(const at::Tensor& rows, const at::Tensor& place, std::int64_t experts_per_token) {

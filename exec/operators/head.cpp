@@ -2,14 +2,13 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "exec/operators/operators.h"
+#include "exec/operators/wide.h"
 
 namespace slipway::exec {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-at::ScalarType at_least_float(const at::Tensor& t) { return t.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
 
 struct LocalTargets {
   at::Tensor column, outside;  // [tokens]; column 0 where the target lies in another shard
