@@ -13,9 +13,8 @@ PACKAGES = $(if $(filter test differential sanitize sanitize-threads bench forma
 
 .PHONY: all setup packages torchtitan configure demo test differential sanitize sanitize-threads pictures format check-format bench fuzz gpu-program test-gpu gpu-kit package rank-package check-package clean help
 
-all: configure  ## what make alone does: install what is missing, build build/slipway and build/slipway-rank
-	@$(STEP) "Building $(BUILD)/slipway and $(BUILD)/slipway-rank" \
-	  cmake --build $(BUILD) --parallel $(JOBS) --target slipway slipway-rank
+all: packages  ## what make alone does: install what is missing, build build/slipway, then build/slipway-rank
+	@setup/build.sh $(BUILD) $(JOBS) $(GENERATOR) $(TORCH)
 
 packages:  ## install the Debian packages that are missing
 	@$(STEP) "Debian packages" setup/debian.sh $(PACKAGES)

@@ -42,7 +42,7 @@ find_library(SLIPWAY_CUDART NAMES libcudart.so libcudart.so.13
 file(GLOB cuda_sources CONFIGURE_DEPENDS transport/cuda/*.cpp)
 add_executable(slipway-rank-cuda main.cpp ${sources} ${cuda_sources})
 set_source_files_properties(${cuda_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-set_target_properties(slipway-rank-cuda PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+slipway_unity(slipway-rank-cuda)
 target_compile_definitions(slipway-rank-cuda PRIVATE USE_C10D_NCCL SLIPWAY_VERSION="${PROJECT_VERSION}")
 target_include_directories(slipway-rank-cuda SYSTEM PRIVATE ${cuda_headers})
 target_link_libraries(slipway-rank-cuda PRIVATE slipway_run slipway_torch_cuda ${SLIPWAY_CUDART})

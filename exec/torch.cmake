@@ -5,7 +5,11 @@ set(torch "${SLIPWAY_TORCH}")
 if(NOT torch AND DEFINED ENV{SLIPWAY_TORCH})
   set(torch "$ENV{SLIPWAY_TORCH}")
 endif()
-if(NOT torch)
+set(pins "")
+if(EXISTS ${CMAKE_SOURCE_DIR}/.venv/slipway-pins)
+  file(READ ${CMAKE_SOURCE_DIR}/.venv/slipway-pins pins)
+endif()
+if(NOT torch AND pins)  # empty while an installation runs
   file(GLOB torch ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
 endif()
 
