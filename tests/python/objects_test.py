@@ -124,6 +124,19 @@ class Pages(unittest.TestCase):
             self.assertNotIn("<script", shown)  # all of it is quoted
 
 
+    def test_of_long_work_are_made_along_in_a_notebook(self):
+        sys.modules["ipykernel"] = sys
+        try:
+            study = slipway.study(TINY, {"schedule.name": ["gpipe"]})
+            plan = slipway.plan(TINY)
+        finally:
+            del sys.modules["ipykernel"]
+        for answer in (study, plan):
+            self.assertIsNotNone(answer.__dict__["_page"])
+            self.assertIn("<iframe", answer._repr_html_())
+        self.assertEqual(plan["best"], slipway.plan(TINY)["best"])
+
+
 class Types(unittest.TestCase):
     def test_are_declared_for_everything_that_is_public(self):
         for name in slipway.__all__:

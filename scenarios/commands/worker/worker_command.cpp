@@ -134,9 +134,14 @@ std::string answer_text(std::string printed, bool is_json) {
   return printed;
 }
 
+bool asks_for_json(const Json& request) {
+  const auto words = request.find("arguments");
+  return words != request.end() && std::ranges::find(*words, "--json") != words->end();
+}
+
 std::string line_of(const Json& request, int status, std::string printed, const std::string& messages,
                     const std::vector<ScenarioError>& refused) {
-  const bool is_json = printed.starts_with('{') || printed.starts_with('[');
+  const bool is_json = asks_for_json(request) && printed.starts_with('{');
   return "{\"id\":" + text_of(request.is_object() ? request.value("id", Json()) : Json()) +
          ",\"status\":" + std::to_string(status) + ",\"answer\":" + answer_text(std::move(printed), is_json) +
          ",\"messages\":" + text_of(messages) + ",\"errors\":" + text_of(errors_of(refused)) + "}";

@@ -174,7 +174,10 @@ class Scenario:
 
     def check(self) -> None:
         """Raises ScenarioError with all mistakes."""
-        self.ask("show", {"csv": True} if self.schedule else None, is_json=False)
+        if self.schedule is None:
+            self.ask("memory")
+        else:
+            self.schedule_csv()
 
     def predict(self, *, progress: Progress = None, **options: Any) -> Prediction:
         """Step time with its 90 % interval, MFU, bubble, exposed communication, memory and cost."""
