@@ -7,6 +7,7 @@ Run as tests/python/worker_test.py.
 import os
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -95,9 +96,10 @@ class Functions(unittest.TestCase):
             slipway.predict(TINY, {"layout.pipeline": 1, "layout.data": 2}, schedule=only_pipelines)
 
     def test_are_studied_and_explained(self):
-        study = slipway.study(LLAMA, {"schedule.global_batch": [32, 64]}, schedule=one_forward_one_backward)
+        batches = [32, 64, 2048, 4096]  # of the last ones a few periods are simulated: shapes that only a child asks for
+        study = slipway.study(LLAMA, {"schedule.global_batch": batches}, schedule=one_forward_one_backward)
         self.assertEqual(list(study.points["step_time_s"]),
-                         [slipway.predict(LLAMA, {"schedule.global_batch": batch}).step_time_s for batch in (32, 64)])
+                         [slipway.predict(LLAMA, {"schedule.global_batch": batch}).step_time_s for batch in batches])
         self.assertEqual(slipway.explain(TINY, schedule=one_forward_one_backward).step_time_s,
                          slipway.explain(TINY, {"schedule.name": "1f1b"}).step_time_s)
 
@@ -134,6 +136,19 @@ class Mistakes(unittest.TestCase):
         for call in (slipway.predict, slipway.plan):
             with self.assertRaisesRegex(KeyError, "no such thing"):
                 call(TINY, schedule=broken)
+        self.assertGreater(slipway.predict(TINY).step_time_s, 0)
+
+    def test_and_ctrl_c_in_the_function_end_the_call(self):
+        @slipway.schedule
+        def interrupted(shape):
+            if shape.pipeline > 1:
+                raise KeyboardInterrupt
+            return one_forward_one_backward(shape)
+
+        for call in (slipway.predict, slipway.plan):
+            began = time.monotonic()
+            self.assertRaises(KeyboardInterrupt, call, TINY, schedule=interrupted)
+            self.assertLess(time.monotonic() - began, 4)
         self.assertGreater(slipway.predict(TINY).step_time_s, 0)
 
     def test_of_what_is_no_function_are_type_errors(self):

@@ -265,6 +265,14 @@ class Errors(unittest.TestCase):
             slipway.plan(file, {"model.layers": -1})
         self.assertEqual(caught.exception.key, "model.layers")
 
+    def test_of_a_dict_name_no_file(self):
+        scenario = {"model": "llama-3.1-8b", "cluster": {"machine": "h100-80gb", "nodes": 8, "gpus_per_node": 8},
+                    "layout": {"pipeline": 2}, "schedule": {"global_batch": 64, "micro_batch": 1, "fill": "evaluation"}}
+        with self.assertRaises(slipway.ScenarioError) as caught:
+            slipway.plan(scenario)
+        self.assertNotIn("scenario.yaml", str(caught.exception))
+        self.assertIn("plan does not price", str(caught.exception))
+
     def test_of_an_option_name_it(self):
         with self.assertRaisesRegex(slipway.ScenarioError, "unknown option '--no-such'"):
             slipway.predict(EXAMPLES / "tiny-llama-cpu.yaml", no_such=1)

@@ -84,12 +84,16 @@ class _Worker:
         """The answer to one request. After an exception the worker is usable, or is_usable is False."""
         number = next(self._numbers)
         self.is_usable = False
+        asked = None  # the question that waits for an answer
         try:
             self._write({"id": number, **request})
             while True:
                 answer: dict[str, Any] = json.loads(self._line() or b"")
                 if "ask" in answer:
-                    self._write({"ask": answer["ask"], **on_ask(answer["shape"])})
+                    asked = answer["ask"]
+                    reply = on_ask(answer["shape"])
+                    self._write({"ask": asked, **reply})
+                    asked = None
                 elif "progress" in answer:
                     if on_progress is not None:
                         on_progress(answer["progress"])
@@ -99,13 +103,15 @@ class _Worker:
         except _Ended:
             raise self._failure(request) from None
         except BaseException:  # Ctrl-C, or what a caller's function raised
-            self.is_usable = self._stop_request(number)
+            self.is_usable = self._stop_request(number, asked)
             raise
 
-    def _stop_request(self, number: int) -> bool:
+    def _stop_request(self, number: int, asked: int | None) -> bool:
         """Ends the request at hand; False: the worker went with it."""
         end = time.monotonic() + _PATIENCE_S
         try:
+            if asked is not None:
+                self._write({"ask": asked, "failed": "interrupted"})
             while time.monotonic() < end:
                 self._process.send_signal(signal.SIGINT)  # again, as the first may come before the request is read
                 line = self._line(within_s=0.1)
@@ -289,6 +295,8 @@ def _checked(answer: dict[str, Any], command: str, own_places: tuple[str, ...]) 
     if status == 2:
         errors = tuple(Defect(each["key"], "" if each["place"].startswith(own_places) else each["place"], each["message"],
                               each["remedy"]) for each in answer["errors"])
+        for place in own_places:
+            messages = messages.replace(f"{place}: ", "")
         raise ScenarioError("\n".join(map(str, errors)) or messages.strip(), errors)
     printed = answer["answer"]
     raise RunFailed(messages.strip() or (printed if isinstance(printed, str) and printed else
