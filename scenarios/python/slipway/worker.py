@@ -74,7 +74,7 @@ class _Worker:
             searched = len(self._buffer)
             if within_s is not None and not select.select([self._out], [], [], within_s)[0]:
                 return None
-            part = os.read(self._out, 1 << 20)
+            part = os.read(self._out, 1 << 16)  # as much as a pipe holds
             if not part:
                 raise _Ended
             self._buffer += part
