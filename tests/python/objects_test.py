@@ -8,6 +8,7 @@ import inspect
 import json
 import math
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -124,11 +125,19 @@ class Pages(unittest.TestCase):
             self.assertNotIn("<script", shown)  # all of it is quoted
 
 
+    def test_are_tables_where_the_command_has_none(self):
+        shown = slipway.explain(TINY)._repr_html_()
+        self.assertTrue(shown.startswith("<p>A step takes"), shown[:80])
+        self.assertIn("<table>", shown)
+        answer = pickle.loads(pickle.dumps(slipway.predict(TINY)))
+        self.assertTrue(answer._repr_html_().startswith("<table>"))
+
     def test_of_long_work_are_made_along_in_a_notebook(self):
         sys.modules["ipykernel"] = sys
         try:
             study = slipway.study(TINY, {"schedule.name": ["gpipe"]})
             plan = slipway.plan(TINY)
+            slipway.explain(TINY)
         finally:
             del sys.modules["ipykernel"]
         for answer in (study, plan):
@@ -183,6 +192,20 @@ class Libraries(unittest.TestCase):
         self.assertEqual(frame.schema["start_s"], polars.Float64)
         self.assertEqual(frame.schema["micro_batch"], polars.Int64)
         self.assertEqual(polars.DataFrame(Tables.TABLE)["layout.tensor"].to_list(), [2, 4])
+
+    @needs("nbclient", "ipykernel")
+    def test_a_kernel_runs_the_notebook(self):
+        import nbclient
+        import nbformat
+
+        file = Path(os.environ.get("DOCUMENTS", "docs")) / "python.ipynb"
+        if not file.exists():
+            self.skipTest("the documents are not here")
+        notebook = nbformat.read(file, 4)
+        nbformat.validate(notebook)
+        nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+        shown = [output.get("data", {}).get("text/html", "") for cell in notebook.cells for output in cell.get("outputs", [])]
+        self.assertTrue(any(each.startswith("<iframe") for each in shown))
 
     @needs("mypy")
     def test_mypy_accepts_the_types(self):

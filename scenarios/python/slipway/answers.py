@@ -69,6 +69,8 @@ class Answer(Record):
         return str(self.__dict__["_page"])
 
     def _repr_html_(self) -> str:
+        if self.__dict__["_ask"] is None and self.__dict__["_page"] is None:  # of a command that has no page, or unpickled
+            return Table({"key": list(self), "value": list(self.values())})._repr_html_()
         return (f'<iframe srcdoc="{html.escape(self.page(), quote=True)}" width="100%" height="760" '
                 'style="border: 0"></iframe>')
 
@@ -147,6 +149,13 @@ class Explanation(Answer):
     step_time_s: float
     spent: Table
     faster: Table
+
+    def page(self) -> str:
+        """One HTML text: the sentence, where the time goes, and what makes it faster."""
+        return f"<p>{html.escape(self.answer)}</p>{self.spent._repr_html_()}{self.faster._repr_html_()}"
+
+    def _repr_html_(self) -> str:
+        return self.page()
 
 
 class Plan(Answer):
@@ -273,7 +282,7 @@ def plan(scenario: ScenarioLike, overrides: Overrides | None = None, *, schedule
 def explain(scenario: ScenarioLike, overrides: Overrides | None = None, *, schedule: ScheduleLike | None = None,
             progress: Progress = None, **options: Any) -> Explanation:
     """Where a step's time goes and what makes it faster. Arguments as predict, as measured="1.2 s"."""
-    return _long(Explanation, "explain", _scenario_of(scenario, overrides, schedule), options, progress)
+    return _ask(Explanation, "explain", _scenario_of(scenario, overrides, schedule), options, progress)
 
 
 def goodput(scenario: ScenarioLike, overrides: Overrides | None = None, *, schedule: ScheduleLike | None = None,
