@@ -88,13 +88,13 @@ check_wheel() {
       >"$root.log" 2>&1 || fail "Python was not installed; see $root.log"
     touch "$root/with-python"
   fi
-  cp "$wheel" "$source/tests/python/module_test.py" "$root/user/"
+  cp "$wheel" "$source"/tests/python/*_test.py "$source"/docs/python.* "$root/user/"
   start=$(date +%s)
   user "python3 -m venv v && v/bin/pip install --quiet --no-index $(basename "$wheel") &&
     v/bin/slipway simulate slipway/scenarios/examples/llama-8b-64xh100.yaml" >"$folder/said" 2>&1 || { cat "$folder/said" >&2; fail "the wheel failed"; }
   took=$(($(date +%s) - start))
   [ "$took" -lt 60 ] || fail "pip install and simulate took $took s; allowed: less than 60"
-  user "EXAMPLES=/user/slipway/scenarios/examples v/bin/python module_test.py" >"$folder/said" 2>&1 ||
+  user "EXAMPLES=/user/slipway/scenarios/examples DOCUMENTS=/user v/bin/python -m unittest discover -p '*_test.py'" >"$folder/said" 2>&1 ||
     { cat "$folder/said" >&2; fail "the Python module failed its tests"; }
   echo "    wheel: pip $(user 'v/bin/pip --version' | cut -d' ' -f2), install and simulate in $took s, module $(grep -E '^Ran ' "$folder/said")"
 }

@@ -252,6 +252,12 @@ namespace {
 
 enum class Text : bool { none, resolved };  // of the scenario: what write_resolved writes
 
+// A caller's schedule stands in its place, and a resolved text has that one's name.
+void leave_out_schedule_name(Value& document) {
+  if (Value* const schedule = document.find("schedule"))
+    std::erase_if(schedule->entries, [](const Entry& entry) { return entry.key == "name"; });
+}
+
 LoadResult loaded(std::optional<Value> document, Defects defects, const ScenarioSource& source,
                   const DeriveSplit& derive_split, Text text) {
   LoadResult result;
@@ -264,6 +270,7 @@ LoadResult loaded(std::optional<Value> document, Defects defects, const Scenario
   expand_shorthands(*document, scenario_keys());
   use_canonical_names(*document);
   anchor_paths(*document, scenario_keys());
+  if (source.schedule) leave_out_schedule_name(*document);
   const std::string folder = std::filesystem::path(source.path).parent_path().string();
   Settings settings(std::move(*document), scenario_keys(), result.errors);
   std::optional<Model> model = load_model(settings, folder);

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "scenarios/language/given_scenarios.h"
 #include "scenarios/predict/balanced_stages.h"
 
 namespace slipway::scenarios {
@@ -27,7 +28,7 @@ void derive_split(Settings& settings, Scenario& scenario) {
 LoadResult load_scenario(const ScenarioSource& source) { return read_scenario(source, derive_split); }
 
 LoadResult load_scenario(const std::string& path, const std::vector<std::string>& overrides) {
-  return load_scenario({path, overrides});
+  return load_scenario(source_of(path, overrides));
 }
 
 LoadResult load_scenario_text(const std::string& text, const std::string& path) {

@@ -17,7 +17,8 @@ namespace slipway::scenarios {
 
 // Never throws for user mistakes.
 LoadResult load_scenario(const ScenarioSource& source);
-// The same of a file; `overrides` are "layout.tensor=4" strings.
+// The same of a file, or of what is given in its place (scenarios/language/given_scenarios.h); `overrides` are
+// "layout.tensor=4" strings.
 LoadResult load_scenario(const std::string& path, const std::vector<std::string>& overrides);
 // The same of a text that will be the file `path`: its name, and the folder of its relative paths.
 LoadResult load_scenario_text(const std::string& text, const std::string& path);

@@ -99,6 +99,7 @@ namespace {
 struct Answer {
   const PreparedStep& prepared;
   const Prediction& prediction;
+  const std::optional<TimelineColumns> timeline = {};
 };
 const PreparedStep& prepared_of_answer(const Answer& answer) { return answer.prepared; }
 const Prediction& prediction_in(const Answer& answer) { return answer.prediction; }
@@ -278,7 +279,10 @@ const Description<Answer>& description() {
           .include(degradation_cost_keys(), of(prediction_in, &Prediction::degradation))
           .include(skew_cost_keys(), of(prediction_in, &Prediction::skew))
           .include(training_cost_keys(), of(prediction_in, &Prediction::training))
-          .include(basis_keys(), of(prediction_in, &Prediction::basis));
+          .include(basis_keys(), of(prediction_in, &Prediction::basis))
+          .object(
+              "timeline", "tasks of the last simulated step, as columns of one length; present with --timeline",
+              [](const Answer& a) -> const std::optional<TimelineColumns>& { return a.timeline; }, timeline_keys());
   return description;
 }
 
@@ -296,8 +300,9 @@ const Description<TrainingCost>& training_cost_keys() {
 
 std::vector<AnswerKey> prediction_keys() { return description().keys(); }
 
-std::string json_text(const PreparedStep& prepared, const Prediction& prediction) {
-  return description().text({prepared, prediction});
+std::string json_text(const PreparedStep& prepared, const Prediction& prediction,
+                      std::optional<TimelineColumns> timeline) {
+  return description().text({prepared, prediction, std::move(timeline)});
 }
 
 namespace {

@@ -10,6 +10,7 @@
 #include "scenarios/predict/degradation_report.h"
 #include "scenarios/predict/simulated_step.h"
 #include "scenarios/predict/step_interval.h"
+#include "scenarios/predict/timeline_columns.h"
 #include "scenarios/predict/verdict.h"
 #include "schedules/check/check.h"
 #include "schedules/memory/memory_timeline.h"
@@ -98,7 +99,8 @@ std::vector<OnTimeline> on_timeline(const std::vector<StageMemory>& memory);
 // The first pipeline rank's memory term by term beside the closed form of Fujii et al. 2024. Empty without a closed
 // form (a model that is no plain Llama, a schedule that is not 1F1B).
 std::string closed_form_text(const PreparedStep& prepared, const StageMemory& first);
-std::string json_text(const PreparedStep& prepared, const Prediction& prediction);
+std::string json_text(const PreparedStep& prepared, const Prediction& prediction,
+                      std::optional<TimelineColumns> timeline = {});
 std::vector<AnswerKey> prediction_keys();  // of that JSON
 
 }  // namespace slipway::scenarios

@@ -232,6 +232,7 @@ std::vector<std::string> overrides_of(const Step& choice) {
   for (const std::string& key : searched_keys()) {
     if (key == "layout.split" && choice.layout.split != SplitKind::list) continue;
     if (key == "layout.placement" && choice.layout.placement.empty()) continue;
+    if (key == "schedule.name" && choice.own_schedule) continue;  // it has no name that a scenario could be set to
     if (key == "schedule.recompute_modules" && choice.levers.recomputed.empty()) continue;
     if (key.starts_with("layout.expert") && !has_experts(choice.model)) continue;
     options.push_back(key + "=" + key_of(scenario_keys(), key)->bound.write(chosen));

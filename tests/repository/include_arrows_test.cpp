@@ -56,6 +56,7 @@ const std::map<std::string, std::vector<std::string>> rooms = {
       "laboratory/kernels",
       "laboratory/calibrate",
       "commands/study",
+      "commands/worker",
       "laboratory/validate"}},
     {"library", {"include", "example"}},
 };

@@ -82,11 +82,12 @@ TEST_F(Commands, EveryKeyOfSimulateJsonIsDocumentedAndEveryDocumentedKeyIsThere)
                   "--set", "layout.data=16", "--set", "schedule.global_batch=64"});
   const auto slow = summary_of({llama, "--set", "cluster.stragglers=[{node: 1, slowdown: 1.5}]"}),
              trained = summary_of({llama, "--set", "cluster.trainer=nanotron"}),
+             timed = summary_of({tiny, "--timeline"}),
              mixture = summary_of(
                  {examples + "mixtral-8x7b-64xh100.yaml", "--set", "layout.expert=2", "--set", "run.routing_skew=0.5"});
   std::vector<std::string> emitted;
   for (const auto& [key, value] : json.items()) emitted.push_back(key);
-  for (const auto* other : {&slow, &trained, &mixture})
+  for (const auto* other : {&slow, &trained, &mixture, &timed})
     for (const auto& [key, value] : other->items())
       if (!json.contains(key)) emitted.push_back(key);
   EXPECT_THAT(emitted, testing::UnorderedElementsAreArray(outermost(answers_of("simulate").front())));
@@ -94,6 +95,30 @@ TEST_F(Commands, EveryKeyOfSimulateJsonIsDocumentedAndEveryDocumentedKeyIsThere)
                              "peak_memory_bytes", "fits", "tasks", "simulate_wall_s"}) {
     EXPECT_TRUE(json.contains(needed)) << needed;
   }
+}
+
+TEST_F(Commands, TheTimelineIsTheLastStepOfTheTraceAsColumns) {
+  const auto json = summary_of({tiny, "--timeline", "--all-ranks", "--trace", path("trace.json")});
+  const auto& timeline = json["timeline"];
+  std::ifstream file(path("trace.json"));
+  const Trace trace = read_chrome_trace(file, "trace.json");
+  std::size_t at = 0;
+  for (const TraceRecord& record : trace.records) {
+    if (record.step != trace.steps - 1) continue;
+    EXPECT_EQ(timeline["rank"][at], record.rank);
+    EXPECT_EQ(timeline["task"][at], record.label);
+    EXPECT_EQ(timeline["lane"][at], record.lane);
+    EXPECT_NEAR(timeline["end_s"][at].get<double>(), record.end_s, 1e-9);
+    if (record.kind == "forward") {
+      const std::string label = std::to_string(timeline["stage"][at].get<int>()) + "F" +
+                                std::to_string(timeline["micro_batch"][at].get<int>());
+      EXPECT_TRUE(record.label.starts_with(label)) << record.label << " " << label;
+    }
+    ++at;
+  }
+  EXPECT_GT(at, 0u);
+  for (const auto& [name, column] : timeline.items()) EXPECT_EQ(column.size(), at) << name;
+  EXPECT_EQ(slipway_with({"simulate", tiny, "--timeline"}).status, status_usage);
 }
 
 TEST_F(Commands, TheJsonSummaryIsConsistentWithItself) {

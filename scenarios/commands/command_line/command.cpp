@@ -7,6 +7,7 @@
 #include "scenarios/commands/command_line/command.h"
 #include "scenarios/commands/command_line/progress.h"
 #include "scenarios/language/nearest.h"
+#include "scenarios/predict/load_scenario.h"
 
 #ifndef SLIPWAY_VERSION
 #error "the build names the version: scenarios/CMakeLists.txt"
@@ -64,11 +65,14 @@ std::string unknown_command(const std::string& name) {
 }
 
 // Ctrl-C ends every command with the exit status that help promises, even commands that do not catch it.
-int run_command(const Command& command, const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+int run_command(const Command& command, const std::vector<std::string>& args, std::ostream& out, std::ostream& err,
+                std::vector<ScenarioError>* refused) {
   const ExitOnInterrupt otherwise;
   try {
     return command.run(args, out, err);
   } catch (const UsageError& error) {
+    const auto* const of_scenario = dynamic_cast<const ScenarioRefused*>(&error);
+    if (of_scenario != nullptr && refused != nullptr) *refused = of_scenario->errors();
     err << "slipway " << command.name << ": " << error.what() << '\n';
     return status_usage;
   } catch (const std::exception& error) {
@@ -79,7 +83,8 @@ int run_command(const Command& command, const std::vector<std::string>& args, st
 
 }  // namespace
 
-int run_slipway(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+int run_slipway(const std::vector<std::string>& args, std::ostream& out, std::ostream& err,
+                std::vector<ScenarioError>* refused) {
   if (args.empty() || args[0] == "--help" || args[0] == "-h" || (args[0] == "help" && args.size() == 1)) {
     print_help(out);
     return status_done;
@@ -95,8 +100,8 @@ int run_slipway(const std::vector<std::string>& args, std::ostream& out, std::os
     err << "slipway: " << unknown_command(name) << '\n';
     return status_usage;
   }
-  if (asks_help) return run_command(*command, {"--help"}, out, err);
-  return run_command(*command, {args.begin() + 1, args.end()}, out, err);
+  if (asks_help) return run_command(*command, {"--help"}, out, err, refused);
+  return run_command(*command, {args.begin() + 1, args.end()}, out, err, refused);
 }
 
 }  // namespace slipway::scenarios

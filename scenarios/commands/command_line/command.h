@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "scenarios/files/usage_error.h"
+#include "scenarios/language/scenario.h"
 #include "scenarios/predict/answer_keys.h"
 
 namespace slipway::scenarios {
@@ -39,8 +40,10 @@ std::vector<AnswerKeys> answers_of(std::string_view command);
 // "0.1.0", of this build.
 std::string_view slipway_version();
 
-// The whole program without main: `args` without the program's name. Never throws.
-int run_slipway(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+// The whole program without main: `args` without the program's name. Never throws. `refused` gets the mistakes of a scenario
+// one by one, which are also on `err`.
+int run_slipway(const std::vector<std::string>& args, std::ostream& out, std::ostream& err,
+                std::vector<ScenarioError>* refused = nullptr);
 
 // Put one static object of this type in each command's file.
 struct RegisterCommand {

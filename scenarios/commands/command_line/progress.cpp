@@ -101,6 +101,7 @@ std::string rate_text(double rate) { return rate < 100 ? fmt::format("{:.2g}", r
 }  // namespace
 
 Pace pace_of(const std::ostream& err) {
+  if (const auto* const paced = dynamic_cast<const PacedStream*>(&err)) return paced->pace();
   Pace pace;
   pace.terminal = &err == &std::cerr && ::isatty(STDERR_FILENO) != 0;
   winsize size = {};
@@ -152,6 +153,7 @@ void ProgressLine::show() {
   shown_s_ = now_s();
   shown_ = true;
   const double past_s = shown_s_ - began_s_;
+  if (pace_.show) return pace_.show({what_, detail_, share_, past_s});
   std::string line = what_ + ": ";
   if (share_) line += fmt::format("{}{:.0f} % after ", detail_.empty() ? "" : detail_ + ", ", 100 * *share_);
   line += fmt::format("{:.0f} s", past_s);

@@ -9,6 +9,7 @@
 #include <iosfwd>
 #include <mutex>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -42,6 +43,13 @@ class ExitOnInterrupt {
   struct sigaction old_int_, old_term_;
 };
 
+// What a progress line says.
+struct ProgressState {
+  std::string what, detail;  // "planning x", "simulating the fastest, 12 done"
+  std::optional<double> share;
+  double past_s = 0;
+};
+
 // The rate and form of progress lines. Tests set it, the time included.
 struct Pace {
   bool terminal = false;  // one line is rewritten in place
@@ -49,8 +57,20 @@ struct Pace {
   double quiet_s = 2;     // before the first line, and between two
   // Seconds from any moment on. Unset: the steady clock, and a thread repeats the line where no report comes.
   std::function<double()> clock = {};
+  std::function<void(const ProgressState&)> show = {};  // instead of a line; called by several threads, one at a time
 };
+// Of standard error, or of a PacedStream.
 Pace pace_of(const std::ostream& err);
+
+// The errors of a command whose caller shows its progress.
+class PacedStream : public std::ostringstream {
+ public:
+  explicit PacedStream(Pace pace) : pace_(std::move(pace)) {}
+  const Pace& pace() const { return pace_; }
+
+ private:
+  Pace pace_;
+};
 
 // A line on standard error for work that takes longer than two seconds. A terminal's line is rewritten in place;
 // elsewhere a new line appears every two seconds. Guarded by tests/scenarios/command_line_test.cpp.

@@ -11,6 +11,7 @@
 #include "scenarios/commands/command_line/shard.h"
 #include "scenarios/commands/plan/answer.h"
 #include "scenarios/commands/plan/plan_page.h"
+#include "scenarios/language/given_scenarios.h"
 #include "scenarios/language/nearest.h"
 #include "scenarios/predict/prepared_step.h"
 #include "scenarios/predict/readable.h"
@@ -155,7 +156,7 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   }
   const Dictionary* trainer = emits_slurm(options) ? nullptr : emitted(options.text("emit"));
   const std::string& path = options.arguments()[0];
-  const Scenario scenario = scenario_to_search({path, options.all("set")}, options.all("keep"));
+  const Scenario scenario = scenario_to_search(source_of(path, options.all("set")), options.all("keep"));
   if (trainer) refuse_what_trainer_lacks(scenario, *trainer);
   search.memory_share = share_of(options);
   if (const auto file = options.text("output")) check_output("-o", *file, inputs_of(scenario));

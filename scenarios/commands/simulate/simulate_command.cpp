@@ -37,6 +37,7 @@ CommandOptions declared_options() {
       .value("trace", "FILE", "write the predicted timeline as Chrome/Perfetto JSON")
       .value("report", "FILE", report_meaning)
       .flag("json", "print only the summary, as JSON, on standard output")
+      .flag("timeline", "add the tasks of the last step to --json, as columns: those of simulated ranks")
       .value("steps", "N", "steps to simulate in a row, 2 or more; the last two give the step time (default 3)")
       .flag("all-ranks", "simulate every rank, not only representative ranks")
       .formerly("unfolded")
@@ -53,8 +54,8 @@ CommandOptions declared_options() {
           "cluster.price_per_gpu_hour, cost. On a cluster with slow GPUs or ports (cluster.stragglers, slow_links)\n"
           "the healthy cluster is simulated too, to print their cost and the ranks that wait.\n"
           "Identical work is simulated once, with the same answer; the last line prints how much: representative\n"
-          "ranks (--all-ranks: all), a few periods of micro-batches that repeat (--whole, --trace, --report:\n"
-          "all micro-batches), and chains of tasks as one (--exact: every rank, micro-batch and task). The\n"
+          "ranks (--all-ranks: all), a few periods of micro-batches that repeat (--whole, --trace, --timeline,\n"
+          "--report: all micro-batches), and chains of tasks as one (--exact: every rank, micro-batch and task). The\n"
           "trace always has every rank.\n"
           "Ctrl-C ends the simulation and prints its progress; the exit status is then 1.\n"
           "--beside: the scenario's cluster gets the nodes of the second scenario too, joined by the same\n"
@@ -94,7 +95,8 @@ std::string partial_text(const PartialSimulation& partial) {
 
 StepOptions step_options(const CommandOptions& options) {
   StepOptions how;
-  const bool exact = options.has("exact"), trace = options.has("trace") || options.has("report");
+  const bool exact = options.has("exact"),
+             trace = options.has("trace") || options.has("report") || options.has("timeline");
   how.steps = options.integer("steps", 3, 2);
   how.representatives_only = !exact && !options.has("all-ranks");
   how.periodic = !exact && !trace && !options.has("whole");
@@ -116,7 +118,9 @@ int answer(const Scenario& scenario, const CommandOptions& options, std::ostream
     write_report(*path, report_of(step, prediction));
   }
   if (options.has("json")) {
-    out << json_text(step.prepared, prediction);
+    std::optional<TimelineColumns> timeline;
+    if (options.has("timeline")) timeline = timeline_columns(step.prepared.graph, step.simulation.timeline);
+    out << json_text(step.prepared, prediction, std::move(timeline));
   } else {
     out << report_text(step.prepared, prediction)
         << draw(picture_of(step.prepared.graph, step.simulation.timeline, step.simulation.timeline.steps - 1),
@@ -134,7 +138,7 @@ Interleaving interleaving_of(const CommandOptions& options) {
 }
 
 int answer_beside(const Scenario& scenario, const CommandOptions& options, std::ostream& out, std::ostream& err) {
-  for (const char* other : {"trace", "report", "steps", "all-ranks", "whole", "exact"})
+  for (const char* other : {"trace", "timeline", "report", "steps", "all-ranks", "whole", "exact"})
     if (options.has(other))
       throw UsageError(std::string("--") + other + " does not go with --beside, which simulates every rank of both");
   const Scenario second = checked_scenario(*options.text("beside"), options.all("beside-set"), "--beside-set");
@@ -162,6 +166,7 @@ int simulate_command(const std::vector<std::string>& args, std::ostream& out, st
   if (options.has("beside")) return answer_beside(scenario, options, out, err);
   for (const char* only : {"place", "beside-set"})
     if (options.has(only)) throw UsageError(std::string("--") + only + " goes with --beside FILE");
+  if (options.has("timeline") && !options.has("json")) throw UsageError("--timeline goes with --json");
   if (const auto path = options.text("trace")) check_output("--trace", *path, inputs_of(scenario));
   check_report(options, inputs_of(scenario));
   try {

@@ -17,6 +17,7 @@
 #include "scenarios/commands/study/study_report.h"
 #include "scenarios/files/files.h"
 #include "scenarios/language/document.h"
+#include "scenarios/language/given_scenarios.h"
 #include "scenarios/language/nearest.h"
 #include "scenarios/predict/load_scenario.h"
 #include "scenarios/predict/readable.h"
@@ -115,7 +116,8 @@ void check_size(std::size_t scenarios, const std::vector<Variation>& variations)
 // Checked once, because an unreadable file is the same mistake in every point.
 void check_readable(const std::vector<std::string>& scenarios) {
   std::vector<ScenarioError> errors;
-  for (const std::string& path : scenarios) read_document(path, {path, 0}, "", errors);
+  for (const std::string& path : scenarios)
+    if (!source_of(path, {}).text) read_document(path, {path, 0}, "", errors);
   if (!errors.empty()) throw UsageError("the scenario cannot be used:\n" + describe(errors));
 }
 
