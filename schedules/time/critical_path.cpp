@@ -251,12 +251,6 @@ std::vector<double> term_seconds(const TaskGraph& graph, const PricedCluster& cl
     if (found == paths.end()) found = paths.emplace(term.communicator, path_of(cluster, communicator)).first;
     return seconds_of_message(graph, graph.works[term.work], communicator, found->second, cluster);
   };
-  std::map<std::pair<std::int32_t, std::int32_t>, double> computed;  // by work and group
-  const auto compute = [&](const PathTerm& term) {
-    const auto [at, is_new] = computed.try_emplace({term.work, term.group}, 0);
-    if (is_new) at->second = compute_seconds(graph, graph.works[term.work], cluster.groups[term.group].machine);
-    return at->second;
-  };
   std::vector<double> seconds;
   for (const PathTerm& term : terms) {
     const Work& work = graph.works[term.work];
@@ -274,7 +268,8 @@ std::vector<double> term_seconds(const TaskGraph& graph, const PricedCluster& cl
     } else if (term.communicator != none) {
       seconds.push_back(message(term));
     } else {
-      seconds.push_back(compute(term) * (term.rank == none ? 1 : slowdown_of(cluster, term.rank)) *
+      seconds.push_back(compute_seconds(graph, work, machine) *
+                        (term.rank == none ? 1 : slowdown_of(cluster, term.rank)) *
                         (term.kind == PathTerm::Kind::outlasted ? longer : 1));
     }
   }

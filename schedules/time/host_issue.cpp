@@ -53,11 +53,10 @@ HostIssue host_issue_of(const TaskGraph& graph, const PricedCluster& cluster) {
   if (std::none_of(cluster.groups.begin(), cluster.groups.end(), launches)) return issue;
   // Tasks in the order of their ids; their shares are written in the order of the hosts' programs.
   issue.begin.assign(graph.tasks.size() + 1, 0);
-  const auto lowered = [&](TaskId id) {
-    const auto members = members_of(graph, id);
-    return std::count_if(members.begin(), members.end(), [&](std::int32_t rank) { return is_lowered(graph, rank); });
-  };
-  for (const TaskId id : graph.order) issue.begin[id + 1] = static_cast<std::uint32_t>(lowered(id));
+  std::vector<bool> lowered;
+  for (int rank = 0; rank < rank_count(graph.step.layout); ++rank) lowered.push_back(is_lowered(graph, rank));
+  for (const TaskId id : graph.order)
+    for (const std::int32_t rank : members_of(graph, id)) issue.begin[id + 1] += lowered[rank] ? 1 : 0;
   std::partial_sum(issue.begin.begin(), issue.begin.end(), issue.begin.begin());
   issue.shares.resize(issue.begin.back());
   std::vector<double> known(graph.works.size() * cluster.groups.size(), -1);
@@ -83,7 +82,7 @@ HostIssue host_issue_of(const TaskGraph& graph, const PricedCluster& cluster) {
     };
     std::size_t at = issue.begin[id];
     for (const std::int32_t rank : members_of(graph, id)) {
-      if (!is_lowered(graph, rank)) continue;
+      if (!lowered[rank]) continue;
       double& issued = issue.hosts[rank].tail;
       HostIssue::Share share{rank, since[rank], false, issued, 0};
       if (task.kind == TaskKind::optimizer && since[rank] <= task.step) {
