@@ -1,5 +1,5 @@
-// A reader of the plain part of YAML, in which nearly all files are written. yaml-cpp takes 10,000 processor instructions for
-// a line, this about a hundredth.
+// A reader of the plain part of YAML, in which nearly all files are written. The files behind `slipway simulate` of
+// llama-8b-64xh100 took 46.6 million instructions with yaml-cpp and take 6.3 with it (callgrind, GCC 12, 2026-11-28).
 //
 //   block maps and lists of plain or quoted words, one a line      layout:
 //                                                                     split: [3, 5]   # a comment
