@@ -24,13 +24,16 @@ libraries_of() {
   LD_LIBRARY_PATH=$build/simgrid ldd "$1" |
     sed -n -e 's/.*=> \([^ ]*\/[^ ]*\) .*/\1/p' -e 's/^[[:space:]]*\(\/[^ ]*ld-linux[^ ]*\) .*/\1/p' | grep -E "$2"
 }
+put_libraries_of() {  # ROOT PROGRAM PATTERN
+  libraries_of "$2" "$3" >"$work/needed"  # no pipe: it must end this script where it fails
+  while read -r library; do cp -L "$library" "$1/lib/"; done <"$work/needed"
+}
 put_program() {  # ROOT PROGRAM PATTERN
   [ -x "$2" ] || fail "$2 is missing; run make first"
   mkdir -p "$1/bin" "$1/lib"
   cp "$2" "$1/bin/"
   strip "$1/bin/$(basename "$2")"
-  libraries_of "$2" "$3" >"$work/needed"  # no pipe: it must end this script where it fails
-  while read -r library; do cp -L "$library" "$1/lib/"; done <"$work/needed"
+  put_libraries_of "$1" "$2" "$3"
 }
 
 # The newest version of each library that a rank program asks for: "GLIBC 2.34".
@@ -49,6 +52,7 @@ put_licences() {  # ROOT
   mkdir "$1/licences"
   grep -v '^#' setup/package/licences >"$work/licences"
   for library in "$1"/lib/*.so*; do
+    case $library in */libslipway*) continue ;; esac  # ours: LICENSE
     awk -v file="$(basename "$library")" '$1 == file { known = 1 } END { exit !known }' "$work/licences" ||
       fail "the licence of $library is not known; add a row to setup/package/licences"
   done
@@ -105,6 +109,9 @@ root=$work/slipway-$version
 mkdir "$root"
 put_rank_program "$root"
 put_program "$root" "$build/slipway" .
+put_libraries_of "$root" "$build/libslipway-simgrid.so" .  # slipway loads it by name when it simulates first
+cp "$build/libslipway-simgrid.so" "$root/lib/"
+strip --strip-unneeded "$root"/lib/libslipway*.so*
 cmp -s "$root/lib/libsimgrid.so.3.32" "$build/simgrid/libsimgrid.so.3.32" ||
   fail "$build/simgrid holds no SimGrid of our own; run setup/simgrid.sh $build/simgrid"
 strip --strip-unneeded "$root/lib/libsimgrid.so.3.32"

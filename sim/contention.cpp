@@ -51,7 +51,7 @@ void visit_links(const LinkUse& use, const EdgeSet& set, Each each) {
 
 void find_busiest(LinkUse& use) {
   for (TaskId task = 0; task < use.graph.tasks.size(); ++task)
-    if (use.set_of_task[task] != no_set) {
+    if (use.set_of_task[task] != no_set && use.alike[task] == task) {
       EdgeSet& set = use.sets[use.set_of_task[task]];
       if (!std::isinf(set.busiest)) set.busiest = std::max(set.busiest, busyness_of(use, task));
       if (use.paths[use.graph.tasks[task].communicator].measured == nullptr) continue;
@@ -92,6 +92,19 @@ void find_contention(LinkUse& use, const Loads& loads) {
 
 }  // namespace
 
+std::vector<TaskId> alike_tasks(const TaskGraph& graph) {
+  std::vector<TaskId> alike(graph.tasks.size()), last(graph.works.size(), std::numeric_limits<TaskId>::max());
+  for (TaskId id = 0; id < graph.tasks.size(); ++id) {
+    const Task& task = graph.tasks[id];
+    TaskId& of_work = last[static_cast<std::size_t>(task.work)];
+    const bool is_new = of_work >= id || graph.tasks[of_work].communicator != task.communicator ||
+                        graph.tasks[of_work].kind != task.kind;
+    if (is_new) of_work = id;
+    alike[id] = of_work;
+  }
+  return alike;
+}
+
 bool has_shared_links(const Cluster& cluster) {
   return std::any_of(cluster.fabrics.begin(), cluster.fabrics.end(),
                      [&](const Fabric& fabric) { return !is_star(cluster, fabric); });
@@ -105,7 +118,7 @@ AlgorithmMessage message_of(const LinkUse& use, TaskId task) {
   Collective collective = work.collective;
   int messages = 1;
   if (path.measured != nullptr) {
-    const Work sent = as_sent(use.graph.step.layout, work, path);
+    const SentMessage sent = as_sent(use.graph.step.layout, work, path);
     messages = messages_for(sent, path);
     bytes = sent.bytes / messages;
     collective = sent.collective;

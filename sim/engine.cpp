@@ -241,12 +241,8 @@ class Loop {
 
 }  // namespace
 
-Chains chains_of(const TaskGraph& graph, const Cluster& cluster, const TaskForms& forms, bool wanted) {
-  return find_chains(graph, forms, !wanted || SharedCompute(cluster, rank_count(graph.step.layout)).any_changes());
-}
-
-void run_engine(const TaskGraph& graph, const Cluster& cluster, const TaskForms& forms, const UnitGraph& units,
-                int steps, const SimulationOutput& output) {
+void slipway_run_engine(const TaskGraph& graph, const Cluster& cluster, const TaskForms& forms, const UnitGraph& units,
+                        int steps, const SimulationOutput& output) {
   Loop(graph, cluster, forms, units, steps, output).run();
 }
 

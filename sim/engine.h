@@ -26,11 +26,11 @@ struct SimulationOutput {
   double* wall_s = nullptr;
 };
 
-// Chains that are simulated as one unit; none where speeds change (compute.h) or `wanted` is false.
-Chains chains_of(const TaskGraph& graph, const Cluster& cluster, const TaskForms& forms, bool wanted);
+using RunEngine = void(const TaskGraph& graph, const Cluster& cluster, const TaskForms& forms, const UnitGraph& units,
+                       int steps, const SimulationOutput& output);
 
-// Throws std::runtime_error on a deadlock.
-void run_engine(const TaskGraph& graph, const Cluster& cluster, const TaskForms& forms, const UnitGraph& units,
-                int steps, const SimulationOutput& output);
+// The only symbol of libslipway-simgrid.so (load_engine.h), which holds SimGrid and what uses it. Throws
+// std::runtime_error on a deadlock.
+extern "C" RunEngine slipway_run_engine;
 
 }  // namespace slipway::sim

@@ -121,7 +121,12 @@ void find_edges(LinkUse& use) {
   nothing.fill(no_set);
   use.set_of.assign(use.graph.communicators.size(), nothing);
   use.set_of_task.assign(use.graph.tasks.size(), static_cast<std::uint32_t>(no_set));
+  use.alike = alike_tasks(use.graph);
   for (TaskId task = 0; task < use.graph.tasks.size(); ++task) {
+    if (use.alike[task] != task) {
+      use.set_of_task[task] = use.set_of_task[use.alike[task]];
+      continue;
+    }
     if (!can_flow(use, task)) continue;
     const std::int32_t communicator = use.graph.tasks[task].communicator;
     const Pattern pattern = pattern_of(use, task);
@@ -181,9 +186,17 @@ std::vector<TaskForms> task_forms(std::span<const TimedStep> steps, CollectiveFi
     const Durations& durations = steps[i].durations;
     use.forms.tasks.reserve(durations.size());
     use.forms.host = &durations.host;
-    for (TaskId task = 0; task < durations.size(); ++task)
-      use.forms.tasks.push_back(becomes_flows(use, task, fidelity) ? flows_of(use, task, durations[task])
-                                                                   : TaskForm{durations[task]});
+    std::vector<bool> flows(durations.size());
+    for (TaskId task = 0; task < durations.size(); ++task) {
+      const TaskId twin = use.alike[task];
+      flows[task] = twin == task ? becomes_flows(use, task, fidelity) : flows[twin];
+      if (!flows[task])
+        use.forms.tasks.push_back({durations[task]});
+      else if (twin != task && durations[task] == durations[twin])
+        use.forms.tasks.push_back(TaskForm(use.forms.tasks[twin]));
+      else
+        use.forms.tasks.push_back(flows_of(use, task, durations[task]));
+    }
     all_forms.push_back(std::move(use.forms));
   }
   return all_forms;

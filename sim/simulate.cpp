@@ -12,8 +12,9 @@
 #include "schedules/time/durations.h"
 #include "schedules/time/host_issue.h"
 #include "sim/calendar.h"
-#include "sim/engine.h"
+#include "sim/compute.h"
 #include "sim/isolate.h"
+#include "sim/load_engine.h"
 
 namespace slipway::sim {
 namespace {
@@ -37,6 +38,11 @@ std::size_t instances_of(const TaskGraph& graph, int steps) {
   return count;
 }
 
+// Chains that are simulated as one unit; none where speeds change (compute.h) or `wanted` is false.
+Chains chains_of(const TaskGraph& graph, const Cluster& cluster, const TaskForms& forms, bool wanted) {
+  return find_chains(graph, forms, !wanted || SharedCompute(cluster, rank_count(graph.step.layout)).any_changes());
+}
+
 // One simulation, from its process to its results.
 class Run {
  public:
@@ -58,6 +64,7 @@ class Run {
         throw SimulationInterrupted(partial_simulation(graph_, steps_, outcome_.now.load(), done, start(), end()));
       if (options.progress) options.progress(static_cast<double>(done) / static_cast<double>(count_));
     };
+    RunEngine& run_engine = loaded_engine();  // here, once for all children
     run_isolated([&] { run_engine(graph_, cluster, forms, units, steps_, output); }, tick);
   }
 

@@ -8,23 +8,33 @@
 
 namespace slipway::schedules {
 
+namespace {
+
+bool is_same(const Work& a, const Work& b) {
+  return a.kind == b.kind && a.pass == b.pass && a.stage == b.stage && a.slice == b.slice && a.block == b.block &&
+         a.first_op == b.first_op && a.last_op == b.last_op && a.collective == b.collective && a.wire == b.wire &&
+         a.dtype == b.dtype && a.bytes == b.bytes && a.elements == b.elements && a.suffix == b.suffix;
+}
+
+std::size_t hash_of(const Work& work) {
+  std::size_t hash = 0;
+  for (const int each : {static_cast<int>(work.kind), static_cast<int>(work.pass), work.stage, work.slice, work.block,
+                         work.first_op, work.last_op, static_cast<int>(work.collective), static_cast<int>(work.wire)})
+    hash = (hash ^ static_cast<unsigned>(each)) * 0x9E3779B97F4A7C15U;
+  return hash;
+}
+
+}  // namespace
+
 int GraphBuilder::work(const Work& work) {
-  const WorkKey key{static_cast<int>(work.kind),
-                    static_cast<int>(work.pass),
-                    work.stage,
-                    work.slice,
-                    work.block,
-                    work.first_op,
-                    work.last_op,
-                    static_cast<int>(work.collective),
-                    work.wire,
-                    static_cast<int>(work.dtype),
-                    work.bytes,
-                    work.elements,
-                    work.suffix};
-  const auto [at, is_new] = known_works_.try_emplace(key, static_cast<int>(graph_.works.size()));
-  if (is_new) graph_.works.push_back(work);
-  return at->second;
+  const std::size_t hash = hash_of(work);
+  const auto [first, last] = known_works_.equal_range(hash);
+  for (auto at = first; at != last; ++at)
+    if (is_same(graph_.works[static_cast<std::size_t>(at->second)], work)) return at->second;
+  const auto number = static_cast<int>(graph_.works.size());
+  known_works_.emplace(hash, number);
+  graph_.works.push_back(work);
+  return number;
 }
 
 BufferId GraphBuilder::buffer(BufferKind kind, Wires wire, int rank, double bytes) {

@@ -2,9 +2,8 @@
 // buffer, plus a few control edges that are given.
 #pragma once
 
-#include <map>
 #include <span>
-#include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -38,8 +37,7 @@ class GraphBuilder {
  private:
   TaskGraph& graph_;
   std::size_t most_tasks_;
-  using WorkKey = std::tuple<int, int, int, int, int, int, int, int, int, int, double, double, std::string>;
-  std::map<WorkKey, int> known_works_;
+  std::unordered_multimap<std::size_t, int> known_works_;  // by a hash of what is_same compares (graph_builder.cpp)
   std::vector<std::pair<TaskId, TaskId>> control_;
   std::vector<std::pair<TaskId, BufferId>> late_outputs_;
 };

@@ -29,6 +29,12 @@ Durations durations_alone(const TaskGraph& graph, const PricedCluster& cluster) 
   std::vector<LinkPath> paths;
   for (const Communicator& communicator : graph.communicators) paths.push_back(path_of(cluster, communicator));
 
+  // Micro-batches send the same messages: the last price of each work, and between whom.
+  struct PricedMessage {
+    std::int32_t communicator = none;
+    double seconds = 0;
+  };
+  std::vector<PricedMessage> messages(graph.works.size());
   constexpr double unknown = -1;
   std::vector<double> compute(graph.works.size() * cluster.groups.size(), unknown);
   Durations durations(graph.tasks.size());
@@ -37,7 +43,10 @@ Durations durations_alone(const TaskGraph& graph, const PricedCluster& cluster) 
     const Work& work = graph.work(task);
     if (task.communicator != none) {
       const auto c = static_cast<std::size_t>(task.communicator);
-      durations[id] = seconds_of_message(graph, work, graph.communicators[c], paths[c], cluster);
+      PricedMessage& last = messages[static_cast<std::size_t>(task.work)];
+      if (last.communicator != task.communicator)
+        last = {task.communicator, seconds_of_message(graph, work, graph.communicators[c], paths[c], cluster)};
+      durations[id] = last.seconds;
       continue;
     }
     const auto group = static_cast<std::size_t>(group_of_rank[task.rank]);

@@ -1,6 +1,7 @@
 #include "schedules/time/host_issue.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "models/machine/cost.h"
 #include "schedules/time/direction.h"
@@ -50,7 +51,14 @@ HostIssue host_issue_of(const TaskGraph& graph, const PricedCluster& cluster) {
   HostIssue issue;
   const auto launches = [](const NodeGroup& group) { return has_host(group.machine); };
   if (std::none_of(cluster.groups.begin(), cluster.groups.end(), launches)) return issue;
-  std::vector<std::vector<HostIssue::Share>> shares(graph.tasks.size());
+  // Tasks in the order of their ids; their shares are written in the order of the hosts' programs.
+  issue.begin.assign(graph.tasks.size() + 1, 0);
+  std::vector<bool> lowered;
+  for (int rank = 0; rank < rank_count(graph.step.layout); ++rank) lowered.push_back(is_lowered(graph, rank));
+  for (const TaskId id : graph.order)
+    for (const std::int32_t rank : members_of(graph, id)) issue.begin[id + 1] += lowered[rank] ? 1 : 0;
+  std::partial_sum(issue.begin.begin(), issue.begin.end(), issue.begin.begin());
+  issue.shares.resize(issue.begin.back());
   std::vector<double> known(graph.works.size() * cluster.groups.size(), -1);
   std::vector<int> group_of_rank;
   for (int rank = 0; rank < rank_count(graph.step.layout); ++rank)
@@ -72,8 +80,9 @@ HostIssue host_issue_of(const TaskGraph& graph, const PricedCluster& cluster) {
       }
       return seconds;
     };
+    std::size_t at = issue.begin[id];
     for (const std::int32_t rank : members_of(graph, id)) {
-      if (!is_lowered(graph, rank)) continue;
+      if (!lowered[rank]) continue;
       double& issued = issue.hosts[rank].tail;
       HostIssue::Share share{rank, since[rank], false, issued, 0};
       if (task.kind == TaskKind::optimizer && since[rank] <= task.step) {
@@ -82,13 +91,8 @@ HostIssue host_issue_of(const TaskGraph& graph, const PricedCluster& cluster) {
         issued = 0;
       }
       share.after = issued += seconds_on(rank);
-      shares[id].push_back(share);
+      issue.shares[at++] = share;
     }
-  }
-  issue.begin.push_back(0);
-  for (const auto& each : shares) {
-    issue.shares.insert(issue.shares.end(), each.begin(), each.end());
-    issue.begin.push_back(static_cast<std::uint32_t>(issue.shares.size()));
   }
   return issue;
 }

@@ -20,11 +20,11 @@ double message_seconds(const Work& work, int members, double latency, double ban
   return ring_seconds(work.collective, members, work.bytes, latency, bandwidth, reduce_bandwidth);
 }
 
-double message_seconds(const Work& work, int members, const LinkPath& path) {
-  if (work.kind == WorkKind::transfer || work.kind == WorkKind::host_copy)
-    return whole_of(path) * (path.start + path.latency + work.bytes / path.bandwidth);
-  const double messages = messages_for(work, path);
-  return whole_of(path) * messages * collective_seconds(path, work.collective, members, work.bytes / messages);
+double message_seconds(const SentMessage& sent, int members, const LinkPath& path) {
+  if (sent.kind == WorkKind::transfer || sent.kind == WorkKind::host_copy)
+    return whole_of(path) * (path.start + path.latency + sent.bytes / path.bandwidth);
+  const double messages = messages_for(sent, path);
+  return whole_of(path) * messages * collective_seconds(path, sent.collective, members, sent.bytes / messages);
 }
 
 double seconds_before(const Work& work, const Communicator& communicator, const PricedCluster& cluster) {
@@ -39,18 +39,18 @@ double seconds_before(const Work& work, const Communicator& communicator, const 
   return seconds;
 }
 
-Work as_sent(const Layout& layout, const Work& work, const LinkPath& path) {
-  if (path.measured == nullptr) return work;
+SentMessage as_sent(const Layout& layout, const Work& work, const LinkPath& path) {
+  SentMessage sent{work.kind, work.collective, work.bytes};
+  if (path.measured == nullptr) return sent;
   const TrainerFacts& facts = path.measured->trainer;
-  Work sent = work;
   if (work.kind == WorkKind::transfer && facts.cuts_transfers && !layout.sequence_parallel) sent.bytes /= layout.tensor;
   if (work.kind == WorkKind::grad_reduce && facts.all_reduces_gradients) sent.collective = Collective::all_reduce;
   return sent;
 }
 
-int messages_for(const Work& work, const LinkPath& path) {
+int messages_for(const SentMessage& sent, const LinkPath& path) {
   constexpr int tensors_of_a_layer = 6;  // qkv, output, gate and up, down, two norms
-  const bool is_of_data = work.kind == WorkKind::grad_reduce || work.kind == WorkKind::parameter_gather;
+  const bool is_of_data = sent.kind == WorkKind::grad_reduce || sent.kind == WorkKind::parameter_gather;
   return is_of_data && path.measured != nullptr && path.measured->trainer.reduces_each_tensor ? tensors_of_a_layer : 1;
 }
 

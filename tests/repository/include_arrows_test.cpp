@@ -112,7 +112,9 @@ const std::map<std::string, Library> libraries = {
     {"Boost.Program_options", {std::regex("boost/program_options.*"), {"scenarios"}}},
     {"Boost.Graph", {std::regex("boost/(?!program_options|math/).*"), {"schedules/check"}}},
     {"Boost.Math", {std::regex("boost/math/.*"), {"models/fit"}}},
-    {"SimGrid", {std::regex("(simgrid|xbt|smpi)[./].*"), {"sim"}}},
+    {"SimGrid",
+     {std::regex("(simgrid|xbt|smpi)[./].*"),
+      {"sim/engine.cpp", "sim/flapping.cpp", "sim/flows.cpp", "sim/platform.cpp"}}},  // libslipway-simgrid.so
     {"LibTorch", {std::regex("(ATen|torch|c10|caffe2)/.*"), {"exec"}}},
     {"CUDA and NCCL", {std::regex("(cuda|nccl|cublas|cudnn|nv)[^/]*\\.h|nvtx3/.*"), {"exec"}}},
     {"gloo", {std::regex("gloo/.*"), {"exec/transport/cpu/transport_gloo.cpp"}}},

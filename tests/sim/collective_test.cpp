@@ -6,7 +6,7 @@
 
 #include "models/machine/collectives.h"
 #include "models/machine/priced_cluster.h"
-#include "sim/flows.h"
+#include "sim/flight_table.h"
 #include "sim/simulate.h"
 #include "tests/support/hand_graph.h"
 
