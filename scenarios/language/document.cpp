@@ -13,7 +13,6 @@
 #include <sstream>
 
 #include "scenarios/files/files.h"
-#include "scenarios/language/plain_yaml.h"
 #include "scenarios/language/settings.h"
 
 namespace slipway::scenarios {
@@ -202,30 +201,7 @@ class TreeBuilder : public YAML::EventHandler {
 
 }  // namespace
 
-namespace {
-
-// nullopt where yaml-cpp is to read the text.
-std::optional<Value> plain_document(const std::string& text, const std::string& file, Defects& defects) {
-  try {
-    Defects found;
-    TreeBuilder tree(file, found);
-    if (!read_plain_yaml(text, tree)) return std::nullopt;
-    std::optional<Value> root = tree.take_root();
-    if (root) defects.insert(defects.end(), found.begin(), found.end());
-    return root;
-  } catch (const TreeBuilder::TooLarge&) {
-    return std::nullopt;
-  }
-}
-
-}  // namespace
-
 std::optional<Value> parse_document(const std::string& text, const std::string& file, Defects& defects) {
-  if (std::optional<Value> plain = plain_document(text, file, defects)) return plain;
-  return parse_by_yaml_cpp(text, file, defects);
-}
-
-std::optional<Value> parse_by_yaml_cpp(const std::string& text, const std::string& file, Defects& defects) {
   const auto refuse = [&](int line, const std::string& message, const std::string& remedy) {
     defects.push_back({file, line, "", message, remedy});
     return std::nullopt;

@@ -4,7 +4,7 @@
 //   layout:            map ── "layout" (line 1) ── map ── "tensor" (line 2) ── scalar "8" (line 2)
 //     tensor: 8
 //
-// Everything after this file works on Value; yaml-cpp stays in it and plain_yaml.h. Nothing is interpreted
+// Everything after this file works on Value; yaml-cpp stays in document.cpp. Nothing is interpreted
 // here: a scalar keeps its text, and the table of keys (keys.h) defines what it must be.
 // Guarded by tests/scenarios/document_test.cpp: lines, duplicate keys, syntax errors, round trip of to_yaml.
 #pragma once
