@@ -48,7 +48,7 @@ double bound_of(Scenario changed) {
 Priced priced(const Scenario& changed, double bound_s, double limit_s, double limit_too_large_s) {
   const Memory estimated = memory_of(price_if_it_fits(changed, changed.step, -1));
   Priced result{bound_s, 0, 0, estimated, estimated};
-  const double limit = estimated.fit_probability >= LeverTrial::fitting ? limit_s : limit_too_large_s;
+  const double limit = is_likely(estimated.fit_probability) ? limit_s : limit_too_large_s;
   if (bound_s > limit * rounding) return result;
   const PricedLayout row = price_if_it_fits(changed, changed.step, std::numeric_limits<double>::infinity(), limit);
   result.replayed_s = row.replayed_s;
@@ -60,7 +60,7 @@ Priced priced(const Scenario& changed, double bound_s, double limit_s, double li
 
 bool is_simulated(const Priced& result) { return result.simulated_s > 0; }
 bool fits(const Priced& result) {
-  return (is_simulated(result) ? result.simulated : result.estimated).fit_probability >= LeverTrial::fitting;
+  return is_likely((is_simulated(result) ? result.simulated : result.estimated).fit_probability);
 }
 
 // The steps of the fastest levers that fit: none that is slower than all of them is simulated.
@@ -82,7 +82,7 @@ class Fastest {
 
 // As if the limit had been known from the start, so that the answer does not depend on the order of the trials.
 void note(const Priced& result, double step_s, double limit_s, LeverTrial& trial) {
-  const double limit = result.estimated.fit_probability >= LeverTrial::fitting ? limit_s : step_s;
+  const double limit = is_likely(result.estimated.fit_probability) ? limit_s : step_s;
   trial.simulated = is_simulated(result) && std::max(result.bound_s, result.replayed_s) <= limit * rounding;
   trial.step_s = trial.simulated                     ? result.simulated_s
                  : result.bound_s > limit * rounding ? result.bound_s

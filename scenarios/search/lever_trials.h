@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/predict/verdict.h"
 #include "scenarios/search/levers.h"
 
 namespace slipway::scenarios {
@@ -24,8 +25,7 @@ struct LeverTrial {
   double memory_bytes = 0;  // of 99 % of needs, on the rank that is least likely to fit
   double memory_share = 0;  // of that rank's GPU
   double fit_probability = 0;
-  static constexpr double fitting = 0.5;
-  bool fits() const { return fit_probability >= fitting; }
+  bool fits() const { return is_likely(fit_probability); }
   std::string why_not;  // the lever cannot be tried; all else is 0
 };
 

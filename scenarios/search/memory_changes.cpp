@@ -168,7 +168,7 @@ ChangeSearch search_changes(const Scenario& scenario, const std::vector<std::str
 void price(const Scenario& scenario, TriedChange& tried) {
   const SimulatedStep step = replayed_step(scenario);
   const auto memory = stage_memory(step.prepared, step.simulation.timeline, periodic_of(step));
-  tried.verdict = verdict_of(scenario, stage_needs(scenario, on_timeline(memory)));
+  tried.verdict = verdict_of(stage_needs(scenario, on_timeline(memory)));
   tried.step_time_s = step_time_of(step.prepared.graph, step.simulation.timeline, periodic_of(step));
 }
 

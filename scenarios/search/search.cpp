@@ -220,7 +220,7 @@ void note_timeline(const SimulatedStep& step, const Scenario& scenario, PricedLa
     row.timeline_bytes = stage.use.peak;
     row.timeline_share = stage.use.peak / stage.capacity;
   }
-  if (row.timeline_share > 0) note_verdict(verdict_of(scenario, stage_needs(scenario, on_timeline(stages))), row);
+  if (row.timeline_share > 0) note_verdict(verdict_of(stage_needs(scenario, on_timeline(stages))), row);
 }
 
 void note_simulation(const Scenario& one, double limit_s, PricedLayout& row) {

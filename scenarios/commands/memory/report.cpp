@@ -33,7 +33,7 @@ MemoryReport memory_report(const PreparedStep& prepared, const Timeline& timelin
     row.peak_task = fullest.use.peak_task;
     row.need = needs[stage];
   }
-  report.verdict = verdict_of(prepared.scenario, needs);
+  report.verdict = verdict_of(needs);
   report.step_time_s = prepared.periodic ? replayed_step_s(prepared.scenario)
                                          : step_time_of(prepared.graph, replay(prepared.graph, prepared.durations, 3));
   report.interval = interval_of(prepared, report.step_time_s);
