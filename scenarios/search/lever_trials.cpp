@@ -20,15 +20,17 @@ namespace {
 constexpr double rounding = 1 + 1e-6;  // SimGrid ends flows to nine digits each
 
 struct Memory {
-  double bytes, share, fit_probability;
+  double bytes = 0, share = 0, fit_probability = 0;
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Memory, bytes, share, fit_probability)
 Memory memory_of(const PricedLayout& row) { return {row.memory_bytes, row.memory_share, row.fit_probability}; }
 
 // The answer of a worker. Seconds that it did not compute are 0.
 struct Priced {
-  double bound_s, replayed_s, simulated_s;
+  double bound_s = 0, replayed_s = 0, simulated_s = 0;
   Memory estimated, simulated;  // memory by the estimate, and as simulated
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Priced, bound_s, replayed_s, simulated_s, estimated, simulated)
 
 // 0: unknown, for a schedule of a CSV, bubble work and tables of measured blocks, which bounds do not know. What cannot be
 // priced has none either: its worker says why.
@@ -125,17 +127,17 @@ std::vector<LeverTrial> lever_trials(const Scenario& scenario, double step_s, co
   std::vector<std::optional<Priced>> results(jobs.size());
   Fastest fastest(options.simulated, step_s);
   Workers workers(std::min(options.workers > 0 ? options.workers : core_count(), static_cast<int>(jobs.size())),
-                  Workers::Work([&](int job, double limit_s, std::byte* result) {
+                  [&](int job, double limit_s) {
                     const auto at = static_cast<std::size_t>(job);
-                    Workers::put(priced(jobs[at].second, bounds[at], limit_s, step_s), result);
-                  }));
+                    return nlohmann::json(priced(jobs[at].second, bounds[at], limit_s, step_s));
+                  });
   const auto note_result = [&](const Workers::Outcome& outcome) {
     const auto at = static_cast<std::size_t>(outcome.job);
-    if (outcome.failed) {
-      trials[jobs[at].first].why_not = outcome.text;
+    if (outcome.failure) {
+      trials[jobs[at].first].why_not = *outcome.failure;
       return;
     }
-    results[at] = outcome.as<Priced>();
+    results[at] = outcome.answer.get<Priced>();
     fastest.add(*results[at]);
   };
   Dealing how;

@@ -2,6 +2,7 @@
 #include "scenarios/predict/basis.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <limits>
 #include <new>
@@ -255,6 +256,30 @@ PricedLayout price_if_it_fits(const Scenario& scenario, const Step& choice, doub
   note_verdict(verdict_of(one), row);
   if (row.memory_share <= memory_share) note_simulation(one, limit_s, row);
   return row;
+}
+
+namespace {
+
+constexpr std::array numbers{&PricedLayout::step_time_s,        &PricedLayout::mfu,
+                             &PricedLayout::compute_share,      &PricedLayout::bubble_share,
+                             &PricedLayout::exposed_comm_share, &PricedLayout::memory_bytes,
+                             &PricedLayout::memory_share,       &PricedLayout::fit_probability,
+                             &PricedLayout::timeline_bytes,     &PricedLayout::timeline_share,
+                             &PricedLayout::replayed_s};
+static_assert(values_of_layout == 1 + numbers.size());
+
+}  // namespace
+
+std::vector<double> values_of(const PricedLayout& row) {
+  std::vector<double> values{row.simulated ? 1.0 : 0};
+  for (const auto number : numbers) values.push_back(row.*number);
+  return values;
+}
+
+void set_values(const std::vector<double>& values, PricedLayout& row) {
+  row.judged = true;
+  row.simulated = values.at(0) != 0;
+  for (std::size_t i = 0; i < numbers.size(); ++i) row.*numbers[i] = values.at(1 + i);
 }
 
 bool fits(const PricedLayout& row, double memory_share) { return row.judged && row.memory_share <= memory_share; }
