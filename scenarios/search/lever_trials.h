@@ -11,14 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/predict/verdict.h"
 #include "scenarios/search/levers.h"
 
 namespace slipway::scenarios {
 
 struct LeverTrial {
-  std::string lever;
-  std::vector<std::string> settings;
+  Variation variation;
   bool simulated = false;  // else step_s is a lower bound: the closed form's or the replay's
   double step_s = 0;
   double gain = 0;          // 1 - step_s / the scenario's own

@@ -9,7 +9,6 @@
 #include "scenarios/language/check_scenario.h"
 #include "scenarios/predict/balanced_stages.h"
 #include "scenarios/search/layout_text.h"
-#include "scenarios/search/memory_changes.h"
 #include "scenarios/search/workers.h"
 #include "schedules/bound/balanced_split.h"
 

@@ -148,10 +148,10 @@ double StudyRow::number(std::string_view name) const {
 }
 
 std::vector<StudyPoint> points_of(const std::vector<std::string>& scenarios, const std::vector<std::string>& overrides,
-                                  const std::vector<Variation>& variations) {
+                                  const std::vector<VariedKeys>& variations) {
   std::vector<StudyPoint> points;
   for (const std::string& path : scenarios) points.push_back({path, overrides, {}});
-  for (const Variation& variation : variations) {
+  for (const VariedKeys& variation : variations) {
     std::vector<StudyPoint> longer;
     for (const StudyPoint& point : points) {
       for (const auto& values : variation.values) {
@@ -207,8 +207,8 @@ void check_key(const std::string& option, const std::string& key) {
 
 }  // namespace
 
-Variation variation_from(const std::string& option) {
-  Variation variation;
+VariedKeys variation_from(const std::string& option) {
+  VariedKeys variation;
   for (const std::string& part : cut(option, ' ')) {
     if (part.empty()) continue;
     const std::size_t equals = part.find('=');

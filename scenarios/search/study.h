@@ -19,12 +19,12 @@
 namespace slipway::scenarios {
 
 // Keys that move together, with one value of each per point.
-struct Variation {
+struct VariedKeys {
   std::vector<std::string> keys;
   std::vector<std::vector<std::string>> values;
 };
 // Throws UsageError: no such key, a missing value, keys of different lengths.
-Variation variation_from(const std::string& option);
+VariedKeys variation_from(const std::string& option);
 
 struct StudyPoint {
   std::string path;                    // the scenario's
@@ -33,7 +33,7 @@ struct StudyPoint {
 };
 // All combinations, the last variation fastest.
 std::vector<StudyPoint> points_of(const std::vector<std::string>& scenarios, const std::vector<std::string>& overrides,
-                                  const std::vector<Variation>& variations);
+                                  const std::vector<VariedKeys>& variations);
 
 struct StudyRow {
   StudyPoint point;

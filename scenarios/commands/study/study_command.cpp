@@ -103,11 +103,11 @@ void check_spoken_once(const std::vector<std::string>& keys, const std::vector<s
   }
 }
 
-void check_size(std::size_t scenarios, const std::vector<Variation>& variations) {
+void check_size(std::size_t scenarios, const std::vector<VariedKeys>& variations) {
   constexpr double most_points = 100000;
   double points = static_cast<double>(scenarios);
   std::string product = std::to_string(scenarios);
-  for (const Variation& variation : variations) {
+  for (const VariedKeys& variation : variations) {
     points *= static_cast<double>(variation.values.size());
     product += " x " + std::to_string(variation.values.size());
   }
@@ -213,7 +213,7 @@ int study_command(const std::vector<std::string>& args, std::ostream& out, std::
   if (!options.parse(args, out)) return status_done;
   const int jobs = options.integer("jobs", core_count(), 1);
   if (const auto name = options.text("figure")) check_column("--figure", *name);
-  std::vector<Variation> variations;
+  std::vector<VariedKeys> variations;
   Study study;
   study.scenarios = options.arguments();
   study.columns = columns_of(options.text("columns"));
