@@ -22,8 +22,8 @@ Explanation explain(const Scenario& scenario, const ExplainOptions& options) {
     for (const scenarios::FasterRate& rate : found.faster)
       answer.faster.push_back({rate.name, rate.id, rate.step_s, rate.change});
     for (const scenarios::LeverTrial& lever : found.levers)
-      answer.levers.push_back({.name = lever.lever,
-                               .settings = lever.settings,
+      answer.levers.push_back({.name = lever.variation.words,
+                               .settings = lever.variation.overrides,
                                .step_s = lever.step_s,
                                .gain = lever.gain,
                                .simulated = lever.simulated,

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +13,9 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <utility>
+
+#include "schedules/graph/child_process.h"
 
 namespace slipway::sim {
 namespace {
@@ -31,35 +33,15 @@ struct Child {
   int messages = -1;  // the reading end of its pipe
   ~Child() {
     if (messages >= 0) close(messages);
-    if (id > 0) {
-      kill(id, SIGKILL);
-      wait();
-    }
+    if (id <= 0) return;
+    kill(id, SIGKILL);
+    reap(id);
   }
-  int wait() {
-    int status = 0;
-    while (waitpid(id, &status, 0) < 0 && errno == EINTR) {
-    }
-    id = -1;
-    return status;
-  }
+  int wait() { return reap(std::exchange(id, -1)); }
 };
 
-void write_all(int file, const char* text, std::size_t size) {
-  while (size > 0) {
-    const ssize_t written = write(file, text, size);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // the reader is gone
-    text += written;
-    size -= static_cast<std::size_t>(written);
-  }
-}
-
-[[noreturn]] void be_the_child(const std::function<void()>& work, int messages, pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(failed_with_message);
-  std::signal(SIGINT, SIG_IGN);  // both may reach the whole process group; the parent decides
-  std::signal(SIGTERM, SIG_IGN);
+[[noreturn]] void be_the_child(const std::function<void()>& work, int messages) {
+  leave_interrupts_to_parent();
   const int nowhere = open("/dev/null", O_WRONLY);
   if (nowhere >= 0) dup2(nowhere, STDOUT_FILENO);
   int status = 0;
@@ -82,7 +64,6 @@ bool has_ended(const Child& child) {
 // thread's child, forked meanwhile, may hold the pipe itself open.
 std::string listen(const Child& child, const std::function<void()>& tick) {
   std::string message;
-  char part[4096];
   for (bool ended = false;;) {
     pollfd ready{child.messages, POLLIN, 0};
     const int count = poll(&ready, 1, ended ? 0 : tick_ms);
@@ -92,10 +73,7 @@ std::string listen(const Child& child, const std::function<void()>& tick) {
       ended = has_ended(child);
     }
     if (count <= 0) continue;
-    const ssize_t size = read(child.messages, part, sizeof part);
-    if (size < 0 && errno == EINTR) continue;
-    if (size <= 0) return message;
-    message.append(part, static_cast<std::size_t>(size));
+    if (!read_some(child.messages, message)) return message;
     if (message.back() != '\0') continue;
     message.pop_back();
     return message;
@@ -119,20 +97,17 @@ void SharedMemory::forget(std::size_t from, std::size_t bytes) {
 SharedMemory::~SharedMemory() { munmap(data_, bytes_); }
 
 void run_isolated(const std::function<void()>& work, const std::function<void()>& tick) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw_errno("pipe");
+  constexpr const char* purpose = "cannot start a simulation";
+  const Pipe pipe = open_pipe(purpose);
   Child child;
-  child.messages = ends[0];
-  const pid_t parent = getpid();
-  child.id = fork();
-  if (child.id == 0) be_the_child(work, ends[1], parent);
-  close(ends[1]);
-  if (child.id < 0) throw_errno("fork");
+  child.messages = pipe.read;
+  child.id = fork_child(purpose, [&] { be_the_child(work, pipe.write); });
+  close(pipe.write);
   const std::string message = listen(child, tick);
   const int status = child.wait();
   if (WIFSIGNALED(status))
-    throw std::runtime_error("the simulation's process was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
-                             strsignal(WTERMSIG(status)) + "); signal 9 often means a lack of memory");
+    throw std::runtime_error("the simulation's process was ended by " + signal_text(WTERMSIG(status)) +
+                             "; signal 9 often means a lack of memory");
   if (WEXITSTATUS(status) != 0)
     throw std::runtime_error(message.empty() ? "the simulation's process failed without a message" : message);
 }

@@ -10,9 +10,6 @@
 #pragma once
 
 #include <iosfwd>
-#include <map>
-#include <string>
-#include <vector>
 
 #include "exec/operators/parameters.h"
 
@@ -21,13 +18,5 @@ namespace slipway::exec {
 // Writes the parameters that overlap [begin, end) of the flat gradients; `gradient` holds that slice.
 void write_gradients(std::ostream& out, const BlockParameters& block, const at::Tensor& gradient, std::int64_t begin,
                      std::int64_t end);
-
-struct WholeGradient {
-  std::vector<double> values;  // the whole tensor, row by row
-  std::vector<bool> known;     // elements that some rank has written
-  double disagreement = 0;     // largest difference between ranks that hold the same element
-};
-// Combines the files of ranks 0..ranks−1. Throws std::runtime_error with file and parameter.
-std::map<std::string, WholeGradient> read_gradients(const std::string& directory, int ranks);
 
 }  // namespace slipway::exec

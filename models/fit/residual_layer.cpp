@@ -8,6 +8,8 @@
 #include <random>
 #include <stdexcept>
 
+#include "models/trace/statistics.h"
+
 namespace slipway::models {
 namespace {
 
@@ -39,16 +41,12 @@ struct Scales {
   VectorXd lengths;
 };
 
-double median_of(VectorXd values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
-
 // Weights before anything is fitted: by the distance from the median, in units of the median distance.
 VectorXd first_weights(const VectorXd& residual) {
   constexpr double to_normal = 1.4826, least_scale = 0.01;
-  const VectorXd off = (residual.array() - median_of(residual)).abs();
-  const double scale = std::max(to_normal * median_of(off), least_scale);
+  const auto middle = [](const VectorXd& values) { return median({values.begin(), values.end()}); };
+  const VectorXd off = (residual.array() - middle(residual)).abs();
+  const double scale = std::max(to_normal * middle(off), least_scale);
   return ((residual_freedom + 1) / (residual_freedom + (off / scale).array().square())).min(1);
 }
 

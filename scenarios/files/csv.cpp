@@ -174,8 +174,6 @@ double Cells::number_or(std::string_view column, double otherwise) const {
 
 int Cells::whole(std::string_view column) const { return number(column) == 0 ? 0 : count(column); }
 
-int Cells::whole_or(std::string_view column, int otherwise) const { return empty(column) ? otherwise : whole(column); }
-
 bool Cells::flag(std::string_view column) const {
   const std::string& written = text(column);
   if (written == "1" || written == "true" || written == "True") return true;

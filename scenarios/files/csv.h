@@ -71,7 +71,6 @@ class Cells {
   double above_zero(std::string_view column) const;                   // a number above 0
   double number_or(std::string_view column, double otherwise) const;  // `otherwise` without a value
   int whole(std::string_view column) const;                           // the same from 0
-  int whole_or(std::string_view column, int otherwise) const;         // `otherwise` without a value
   bool flag(std::string_view column) const;                           // 0, 1, true, false, True, False
   // Looks the cell's word up. The error lists the allowed words.
   template <typename Value>

@@ -62,10 +62,11 @@ std::vector<std::string> UntypedDescription::cells(const void* answer) const {
   return all;
 }
 
-std::vector<std::vector<std::string>> UntypedDescription::table(const std::vector<const void*>& answers) const {
+std::vector<std::vector<std::string>> UntypedDescription::table(const std::vector<const void*>& answers,
+                                                                const std::vector<std::string>& asked) const {
   std::vector<std::vector<std::string>> rows{headings()};
   for (const void* answer : answers) rows.push_back(cells(answer));
-  const std::vector<bool> kept = kept_columns(rows);
+  const std::vector<bool> kept = kept_columns(rows, asked);
   for (std::vector<std::string>& row : rows) {
     std::vector<std::string> shown;
     for (std::size_t i = 0; i < row.size(); ++i)
@@ -76,13 +77,18 @@ std::vector<std::vector<std::string>> UntypedDescription::table(const std::vecto
 }
 
 // `rows`: with the headings first.
-std::vector<bool> UntypedDescription::kept_columns(const std::vector<std::vector<std::string>>& rows) const {
-  std::vector<bool> kept;
-  for (const Field& field : fields_)
-    if (field.column.cell) kept.push_back(field.column.is_always_shown);
+std::vector<bool> UntypedDescription::kept_columns(const std::vector<std::vector<std::string>>& rows,
+                                                   const std::vector<std::string>& asked) const {
+  std::vector<bool> kept, may_be;
+  for (const Field& field : fields_) {
+    if (!field.column.cell) continue;
+    const bool is_asked = std::ranges::find(asked, field.key.name) != asked.end();
+    may_be.push_back(asked.empty() && field.column.is_shown_unasked);
+    kept.push_back(is_asked || (may_be.back() && field.column.is_always_shown));
+  }
   for (std::size_t row = 1; row < rows.size(); ++row)
     for (std::size_t i = 0; i < kept.size(); ++i)
-      if (!rows[row][i].empty() && rows[row][i] != "-") kept[i] = true;
+      if (may_be[i] && !rows[row][i].empty() && rows[row][i] != "-") kept[i] = true;
   return kept;
 }
 

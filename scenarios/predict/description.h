@@ -86,7 +86,7 @@ class UntypedDescription {
   struct Column {
     std::string heading;
     std::function<std::string(const void* answer, const nlohmann::json& value)> cell;
-    bool is_always_shown = true;
+    bool is_always_shown = true, is_shown_unasked = true;
   };
   struct Field {
     AnswerKey key;
@@ -100,7 +100,8 @@ class UntypedDescription {
   std::vector<AnswerKey> keys(const std::string& prefix) const;
   std::vector<std::string> headings() const;
   std::vector<std::string> cells(const void* answer) const;
-  std::vector<std::vector<std::string>> table(const std::vector<const void*>& answers) const;
+  std::vector<std::vector<std::string>> table(const std::vector<const void*>& answers,
+                                              const std::vector<std::string>& asked = {}) const;
 
   const std::vector<Field>& fields() const { return fields_; }
   void push(Field field) { fields_.push_back(std::move(field)); }
@@ -111,7 +112,8 @@ class UntypedDescription {
   void set_null_where_absent();
 
  private:
-  std::vector<bool> kept_columns(const std::vector<std::vector<std::string>>& rows) const;
+  std::vector<bool> kept_columns(const std::vector<std::vector<std::string>>& rows,
+                                 const std::vector<std::string>& asked) const;
   std::vector<Field> fields_;
 };
 
@@ -167,7 +169,7 @@ class Description {
                              else
                                return value(&got, into);
                            },
-                           {field.column.heading, {}, field.column.is_always_shown}});
+                           {field.column.heading, {}, field.column.is_always_shown, field.column.is_shown_unasked}});
       added.key.optional |= is_optional<Got>;
       if (!field.column.cell) continue;
       added.column.cell = [get, cell = field.column.cell](const void* answer, const nlohmann::json& value) {
@@ -253,17 +255,23 @@ class Description {
     return *this;
   }
 
+  // A table has its column only where that is asked for.
+  Description& if_asked() {
+    untyped_.last().column.is_shown_unasked = false;
+    return *this;
+  }
+
   // One object, indented, ending in a new line.
   std::string text(const Answer& answer) const { return untyped_.text(&answer); }
 
   std::vector<AnswerKey> keys(const std::string& prefix = "") const { return untyped_.keys(prefix); }
 
-  // For aligned_table (readable.h).
+  // For aligned_table (readable.h). `asked`: keys whose columns to show; empty: those that are shown unasked.
   template <typename Items>
-  std::vector<std::vector<std::string>> table(const Items& items) const {
+  std::vector<std::vector<std::string>> table(const Items& items, const std::vector<std::string>& asked = {}) const {
     std::vector<const void*> answers;
     for (const Answer& item : items) answers.push_back(&item);
-    return untyped_.table(answers);
+    return untyped_.table(answers, asked);
   }
   std::vector<std::string> headings() const { return untyped_.headings(); }
   std::vector<std::string> cells(const Answer& item) const { return untyped_.cells(&item); }

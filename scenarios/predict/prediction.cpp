@@ -86,7 +86,7 @@ Prediction prediction_of(const SimulatedStep& simulated) {
   prediction.tokens_per_s = tokens_per_step(prepared.scenario) / prediction.step.step_time_s;
   prediction.memory = stage_memory(prepared, simulation.timeline, periodic_of(simulated));
   prediction.needs = stage_needs(prepared.scenario, on_timeline(prediction.memory));
-  prediction.verdict = verdict_of(prepared.scenario, prediction.needs);
+  prediction.verdict = verdict_of(prediction.needs);
   prediction.training = training_cost(prepared.scenario, prediction.step.step_time_s);
   prediction.steps = simulation.timeline.steps;
   prediction.units = simulation.units;

@@ -79,7 +79,7 @@ std::vector<StageNeed> stage_needs(const Scenario& scenario, const std::vector<O
   return needs;
 }
 
-Verdict verdict_of(const Scenario&, const std::vector<StageNeed>& needs) {
+Verdict verdict_of(const std::vector<StageNeed>& needs) {
   Verdict verdict;
   for (std::size_t stage = 0; stage < needs.size(); ++stage) {
     const StageNeed& need = needs[stage];
@@ -99,7 +99,7 @@ Verdict verdict_of(const Scenario&, const std::vector<StageNeed>& needs) {
   return verdict;
 }
 
-Verdict verdict_of(const Scenario& scenario) { return verdict_of(scenario, stage_needs(scenario)); }
+Verdict verdict_of(const Scenario& scenario) { return verdict_of(stage_needs(scenario)); }
 
 std::string way_text(const Scenario& scenario, MemoryWay way) {
   if (way == MemoryWay::timeline) return "on the simulated timeline";

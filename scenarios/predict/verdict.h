@@ -33,6 +33,9 @@ struct OnTimeline {
   double kept_for_bubble_work = 0;  // part of bytes; no count knows how long it lives
 };
 
+// More likely than not: what "fits" means.
+inline bool is_likely(double fit_probability) { return fit_probability >= 0.5; }
+
 // The need of a pipeline rank, on its member with the smallest GPU.
 struct StageNeed {
   int rank = 0;
@@ -40,7 +43,7 @@ struct StageNeed {
   double capacity = 0;
   double probability = 0;               // that it fits
   MemoryWay way = MemoryWay::estimate;  // the source of the median
-  bool fits() const { return probability >= 0.5; }
+  bool fits() const { return is_likely(probability); }
   bool fits_cautious() const { return probability >= recommended_probability; }
 };
 // `timeline`: per pipeline rank; empty before any graph.
@@ -57,7 +60,7 @@ struct Verdict {
   MemoryWay way = MemoryWay::estimate;
   double share() const { return odds.bytes / capacity; }
 };
-Verdict verdict_of(const Scenario& scenario, const std::vector<StageNeed>& needs);
+Verdict verdict_of(const std::vector<StageNeed>& needs);
 Verdict verdict_of(const Scenario& scenario);  // before any graph
 
 // "on the simulated timeline", "as nanotron takes it".

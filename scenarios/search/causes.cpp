@@ -30,6 +30,7 @@ struct Found {
   double speed = 0;
   int of_stage = 0;
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Found, is_any, speed, of_stage)
 
 void add(const std::string& name, const std::string& id, double spread, const Found& found, MeasuredStep& measured) {
   if (!found.is_any)
@@ -61,16 +62,15 @@ std::optional<std::vector<Found>> found_for(MovedStep& step, const std::vector<R
   std::vector<Found> all(rates.size() + 1);
   std::vector<int> jobs(all.size());
   std::iota(jobs.begin(), jobs.end(), 0);
-  Workers workers(std::min(core_count(), static_cast<int>(jobs.size())), [&](int job, std::byte* result) {
-    Workers::put(job > 0  ? found_in(step.speed_for(rates[static_cast<std::size_t>(job) - 1], target_s))
-                 : slower ? stage_that_needs_least(step, target_s)
-                          : Found{},
-                 result);
+  Workers workers(std::min(core_count(), static_cast<int>(jobs.size())), [&](int job, double) {
+    return job > 0  ? found_in(step.speed_for(rates[static_cast<std::size_t>(job) - 1], target_s))
+           : slower ? stage_that_needs_least(step, target_s)
+                    : Found{};
   });
   std::size_t done = 0;
   const auto note = [&](const Workers::Outcome& outcome) {
-    if (outcome.failed) throw std::runtime_error(std::string("looking for causes: ") + outcome.text);
-    all[static_cast<std::size_t>(outcome.job)] = outcome.as<Found>();
+    if (outcome.failure) throw std::runtime_error("looking for causes: " + *outcome.failure);
+    all[static_cast<std::size_t>(outcome.job)] = outcome.answer.get<Found>();
     ++done;
   };
   Dealing how;

@@ -19,17 +19,6 @@ namespace {
 
 constexpr double rounding = 1 + 1e-6;  // SimGrid ends flows to nine digits each
 
-struct Memory {
-  double bytes, share, fit_probability;
-};
-Memory memory_of(const PricedLayout& row) { return {row.memory_bytes, row.memory_share, row.fit_probability}; }
-
-// The answer of a worker. Seconds that it did not compute are 0.
-struct Priced {
-  double bound_s, replayed_s, simulated_s;
-  Memory estimated, simulated;  // memory by the estimate, and as simulated
-};
-
 // 0: unknown, for a schedule of a CSV, bubble work and tables of measured blocks, which bounds do not know. What cannot be
 // priced has none either: its worker says why.
 double bound_of(Scenario changed) {
@@ -45,31 +34,20 @@ double bound_of(Scenario changed) {
 }
 
 // `limit_s`: for a step that fits; `limit_too_large_s`: for another.
-Priced priced(const Scenario& changed, double bound_s, double limit_s, double limit_too_large_s) {
-  const Memory estimated = memory_of(price_if_it_fits(changed, changed.step, -1));
-  Priced result{bound_s, 0, 0, estimated, estimated};
-  const double limit = estimated.fit_probability >= LeverTrial::fitting ? limit_s : limit_too_large_s;
-  if (bound_s > limit * rounding) return result;
-  const PricedLayout row = price_if_it_fits(changed, changed.step, std::numeric_limits<double>::infinity(), limit);
-  result.replayed_s = row.replayed_s;
-  if (!row.simulated) return result;
-  result.simulated_s = row.step_time_s;
-  result.simulated = memory_of(row);
-  return result;
-}
-
-bool is_simulated(const Priced& result) { return result.simulated_s > 0; }
-bool fits(const Priced& result) {
-  return (is_simulated(result) ? result.simulated : result.estimated).fit_probability >= LeverTrial::fitting;
+Evaluation evaluated(const Scenario& changed, double bound_s, double limit_s, double limit_too_large_s) {
+  return evaluate(changed, TimelineBy::simulation, [&](const MemoryNeed& need) {
+    const double limit = need.fits() ? limit_s : limit_too_large_s;
+    return bound_s > limit * rounding ? std::nullopt : std::optional(limit);
+  });
 }
 
 // The steps of the fastest levers that fit: none that is slower than all of them is simulated.
 class Fastest {
  public:
   Fastest(int count, double step_s) : count_(count), step_s_(step_s) {}
-  void add(const Priced& result) {
-    if (!is_simulated(result) || !fits(result)) return;
-    steps_.insert(result.simulated_s);
+  void add(const Evaluation& result) {
+    if (!result.has_timeline || !result.memory.fits()) return;
+    steps_.insert(result.step.step_time_s);
     if (std::ssize(steps_) > count_) steps_.erase(std::prev(steps_.end()));
   }
   double limit() const { return std::ssize(steps_) < count_ ? step_s_ : std::min(step_s_, *steps_.rbegin()); }
@@ -81,15 +59,13 @@ class Fastest {
 };
 
 // As if the limit had been known from the start, so that the answer does not depend on the order of the trials.
-void note(const Priced& result, double step_s, double limit_s, LeverTrial& trial) {
-  const double limit = result.estimated.fit_probability >= LeverTrial::fitting ? limit_s : step_s;
-  trial.simulated = is_simulated(result) && std::max(result.bound_s, result.replayed_s) <= limit * rounding;
-  trial.step_s = trial.simulated                     ? result.simulated_s
-                 : result.bound_s > limit * rounding ? result.bound_s
-                                                     : result.replayed_s;
+void note(const Evaluation& result, double bound_s, double step_s, double limit_s, LeverTrial& trial) {
+  const double limit = result.estimated.fits() ? limit_s : step_s;
+  trial.simulated = result.has_timeline && std::max(bound_s, result.replayed_s) <= limit * rounding;
+  trial.step_s = trial.simulated ? result.step.step_time_s : bound_s > limit * rounding ? bound_s : result.replayed_s;
   trial.gain = 1 - trial.step_s / step_s;
-  const Memory& memory = trial.simulated ? result.simulated : result.estimated;
-  trial.memory_bytes = memory.bytes, trial.memory_share = memory.share;
+  const MemoryNeed& memory = trial.simulated ? result.memory : result.estimated;
+  trial.memory_bytes = memory.recommended_bytes, trial.memory_share = memory.recommended_share();
   trial.fit_probability = memory.fit_probability;
 }
 
@@ -108,10 +84,10 @@ std::vector<LeverTrial> lever_trials(const Scenario& scenario, double step_s, co
   std::vector<std::pair<std::size_t, Scenario>> jobs;  // trial, changed scenario
   std::set<std::vector<std::string>> seen{{}};
   for (const Lever& lever : levers) {
-    Change change = changed_by(lever, scenario);
-    if (change.scenario && !seen.insert(change.settings).second) continue;
+    VariedScenario change = changed_by(lever, scenario);
+    if (change.scenario && !seen.insert(change.variation.overrides).second) continue;
     LeverTrial trial;
-    trial.lever = lever.name, trial.settings = change.settings, trial.why_not = change.why_not;
+    trial.variation = std::move(change.variation), trial.why_not = std::move(change.why_not);
     if (change.scenario) jobs.emplace_back(trials.size(), std::move(*change.scenario));
     trials.push_back(std::move(trial));
   }
@@ -122,20 +98,20 @@ std::vector<LeverTrial> lever_trials(const Scenario& scenario, double step_s, co
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     return bounds[static_cast<std::size_t>(a)] < bounds[static_cast<std::size_t>(b)];
   });
-  std::vector<std::optional<Priced>> results(jobs.size());
+  std::vector<std::optional<Evaluation>> results(jobs.size());
   Fastest fastest(options.simulated, step_s);
   Workers workers(std::min(options.workers > 0 ? options.workers : core_count(), static_cast<int>(jobs.size())),
-                  Workers::Work([&](int job, double limit_s, std::byte* result) {
+                  [&](int job, double limit_s) {
                     const auto at = static_cast<std::size_t>(job);
-                    Workers::put(priced(jobs[at].second, bounds[at], limit_s, step_s), result);
-                  }));
+                    return nlohmann::json(evaluated(jobs[at].second, bounds[at], limit_s, step_s));
+                  });
   const auto note_result = [&](const Workers::Outcome& outcome) {
     const auto at = static_cast<std::size_t>(outcome.job);
-    if (outcome.failed) {
-      trials[jobs[at].first].why_not = outcome.text;
+    if (outcome.failure) {
+      trials[jobs[at].first].why_not = *outcome.failure;
       return;
     }
-    results[at] = outcome.as<Priced>();
+    results[at] = outcome.answer.get<Evaluation>();
     fastest.add(*results[at]);
   };
   Dealing how;
@@ -146,7 +122,7 @@ std::vector<LeverTrial> lever_trials(const Scenario& scenario, double step_s, co
   };
   deal(workers, order, note_result, how);
   for (std::size_t at = 0; at < jobs.size(); ++at)
-    if (results[at]) note(*results[at], step_s, fastest.limit(), trials[jobs[at].first]);
+    if (results[at]) note(*results[at], bounds[at], step_s, fastest.limit(), trials[jobs[at].first]);
   std::erase_if(trials,
                 [](const LeverTrial& trial) { return trial.why_not.empty() && trial.step_s == 0; });  // interrupted
   std::stable_sort(trials.begin(), trials.end(), goes_before);

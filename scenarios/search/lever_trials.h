@@ -16,16 +16,14 @@
 namespace slipway::scenarios {
 
 struct LeverTrial {
-  std::string lever;
-  std::vector<std::string> settings;
+  Variation variation;
   bool simulated = false;  // else step_s is a lower bound: the closed form's or the replay's
   double step_s = 0;
   double gain = 0;          // 1 - step_s / the scenario's own
   double memory_bytes = 0;  // of 99 % of needs, on the rank that is least likely to fit
   double memory_share = 0;  // of that rank's GPU
   double fit_probability = 0;
-  static constexpr double fitting = 0.5;
-  bool fits() const { return fit_probability >= fitting; }
+  bool fits() const { return is_likely(fit_probability); }
   std::string why_not;  // the lever cannot be tried; all else is 0
 };
 

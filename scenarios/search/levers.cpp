@@ -76,8 +76,8 @@ std::vector<Lever> all_levers() {
   return all;
 }
 
-Change changed_by(const Lever& lever, const Scenario& scenario) {
-  Change change{lever.name, {}, {}, {}};
+VariedScenario changed_by(const Lever& lever, const Scenario& scenario) {
+  VariedScenario change{{lever.name, {}}, {}, ""};
   Scenario changed = scenario;
   try {
     change.why_not = lever.pull(changed);
@@ -97,8 +97,8 @@ Change changed_by(const Lever& lever, const Scenario& scenario) {
     change.why_not = error.what();
     return change;
   }
-  change.settings = settings_of(scenario, changed);
-  change.why_not = lack_of(scenario, change.settings);
+  change.variation.overrides = settings_of(scenario, changed);
+  change.why_not = lack_of(scenario, change.variation.overrides);
   if (!change.why_not.empty()) return change;
   change.scenario = std::move(changed);
   return change;

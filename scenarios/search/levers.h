@@ -2,18 +2,17 @@
 // scenario, or to the reason why there is none. One file per group (levers_batch.cpp, ...); a new lever is one entry of
 // its list.
 //
-//   scenario ──lever──► changed step ──rule book──► Change ──simulation, verdict──► LeverTrial      (lever_trials.h)
+//   scenario ──lever──► changed step ──rule book──► VariedScenario ──simulation──► LeverTrial      (lever_trials.h)
 //                  └──► reason                └───► reason
 //
 // Guarded by tests/scenarios/explain_levers_test.cpp.
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "scenarios/language/scenario.h"
+#include "scenarios/search/variation.h"
 
 namespace slipway::scenarios {
 
@@ -31,14 +30,7 @@ std::vector<Lever> layout_levers();
 // The levers of all groups, in this order.
 std::vector<Lever> all_levers();
 
-struct Change {
-  std::string lever;
-  std::optional<Scenario> scenario;  // ready to be priced
-  std::vector<std::string>
-      settings;         // "schedule.micro_batch=2", as options of --set; and habits of the trainer in words
-  std::string why_not;  // without a scenario
-};
-// A pure function. Two levers that make the same step give equal settings.
-Change changed_by(const Lever& lever, const Scenario& scenario);
+// A pure function. Two levers that make the same step give equal overrides.
+VariedScenario changed_by(const Lever& lever, const Scenario& scenario);
 
 }  // namespace slipway::scenarios

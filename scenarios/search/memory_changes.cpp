@@ -4,15 +4,24 @@
 #include <set>
 #include <stdexcept>
 
-#include "scenarios/predict/load_scenario.h"
-#include "scenarios/predict/prediction.h"
+#include "scenarios/search/workers.h"
 
 namespace slipway::scenarios {
 namespace {
 
+// "pipeline 4 instead of 2"; with both 0 a change without degrees: "full recompute".
+struct Difference {
+  std::string what;
+  std::int64_t now = 0, before = 0;
+};
+struct MemoryChange {
+  std::vector<Difference> steps;       // for several changes of one setting: the first `before`, the last `now`
+  std::vector<std::string> overrides;  // "layout.pipeline=4", as for --set
+};
+
 std::string set(const std::string& key, std::int64_t value) { return key + "=" + std::to_string(value); }
 
-void add_work_changes(const Scenario& scenario, std::vector<Change>& changes) {
+void add_work_changes(const Scenario& scenario, std::vector<MemoryChange>& changes) {
   const Step& step = scenario.step;
   const bool unfused = writes_scores(step.kernels);
   if (step.recompute == Recompute::none && unfused)
@@ -23,7 +32,7 @@ void add_work_changes(const Scenario& scenario, std::vector<Change>& changes) {
                        {set("schedule.micro_batch", step.micro_batch / 2)}});
 }
 
-void add_layout_changes(const Layout& layout, std::vector<Change>& changes) {
+void add_layout_changes(const Layout& layout, std::vector<MemoryChange>& changes) {
   if (layout.zero < 3 && layout.data * layout.context > 1)
     changes.push_back({{{"ZeRO", layout.zero + 1, layout.zero}}, {set("layout.zero", layout.zero + 1)}});
   if (layout.tensor > 1 && !layout.sequence_parallel)
@@ -37,6 +46,14 @@ void add_layout_changes(const Layout& layout, std::vector<Change>& changes) {
   doubled("tensor", "layout.tensor", layout.tensor);
   doubled("pipeline", "layout.pipeline", layout.pipeline);
   doubled("context", "layout.context", layout.context);
+}
+
+// Every change to this scenario, possible or not.
+std::vector<MemoryChange> changes_of(const Scenario& scenario) {
+  std::vector<MemoryChange> changes;
+  add_work_changes(scenario, changes);
+  add_layout_changes(scenario.step.layout, changes);
+  return changes;
 }
 
 // Two changes of the same degree are one.
@@ -54,10 +71,21 @@ std::vector<Difference> merged(std::vector<Difference> steps, const std::vector<
   return steps;
 }
 
-struct Candidate {
+struct Combination {
+  std::vector<Difference> steps;
   TriedChange tried;
   Scenario scenario;
 };
+
+// "ZeRO 2 instead of 0; full recompute"
+std::string words_of(const std::vector<Difference>& steps) {
+  std::string words;
+  for (const Difference& step : steps) {
+    words += (words.empty() ? "" : "; ") + step.what;
+    if (step.now != step.before) words += " " + std::to_string(step.now) + " instead of " + std::to_string(step.before);
+  }
+  return words;
+}
 
 std::vector<std::string> joined(std::vector<std::string> first, const std::vector<std::string>& second) {
   first.insert(first.end(), second.begin(), second.end());
@@ -78,98 +106,89 @@ std::vector<std::string> without_overwritten(const std::vector<std::string>& ove
   return {last.begin(), last.end()};
 }
 
-Candidate tried(const Scenario& scenario, const std::vector<std::string>& overrides, Change change) {
-  Candidate candidate{{std::move(change), "", {}, 0}, {}};
-  LoadResult loaded = load_scenario(scenario.path, joined(overrides, candidate.tried.change.overrides));
-  if (!loaded.errors.empty()) {
-    candidate.tried.refused = loaded.errors.front().message;
-    return candidate;
-  }
-  candidate.scenario = std::move(loaded.scenario);
+Combination tried(const Scenario& origin, const std::vector<std::string>& overrides, MemoryChange change) {
+  VariedScenario changed = varied(origin, overrides, {words_of(change.steps), std::move(change.overrides)});
+  Combination combination{
+      std::move(change.steps), {std::move(changed.variation), std::move(changed.why_not), {}, 0}, {}};
+  if (!changed.scenario) return combination;
+  combination.scenario = std::move(*changed.scenario);
   try {
-    candidate.tried.verdict = verdict_of(candidate.scenario);
+    const auto no_timeline = [](const MemoryNeed&) { return std::nullopt; };
+    combination.tried.memory = evaluate(combination.scenario, TimelineBy::replay, no_timeline).memory;
   } catch (const std::invalid_argument& error) {
-    candidate.tried.refused = error.what();
+    combination.tried.refused = error.what();
   }
-  return candidate;
+  return combination;
 }
 
-// Each candidate with one more change. Each set of overrides is tried once.
-std::vector<Candidate> one_more(const Scenario& origin, const std::vector<std::string>& overrides,
-                                const std::vector<Candidate>& from) {
-  std::vector<Candidate> result;
+// Each combination with one more change. Each set of overrides is tried once.
+std::vector<Combination> one_more(const Scenario& origin, const std::vector<std::string>& overrides,
+                                  const std::vector<Combination>& from) {
+  std::vector<Combination> result;
   std::set<std::set<std::string>> seen;
-  for (const Candidate& base : from) {
+  for (const Combination& base : from) {
     if (!base.tried.refused.empty()) continue;
-    for (Change& change : changes_of(base.scenario)) {
-      const auto all = without_overwritten(joined(base.tried.change.overrides, change.overrides));
+    for (MemoryChange& change : changes_of(base.scenario)) {
+      const auto all = without_overwritten(joined(base.tried.variation.overrides, change.overrides));
       if (!seen.insert({all.begin(), all.end()}).second) continue;
-      result.push_back(tried(origin, overrides, {merged(base.tried.change.steps, change.steps), all}));
+      result.push_back(tried(origin, overrides, {merged(base.steps, change.steps), all}));
     }
   }
   return result;
 }
 
-bool fits(const TriedChange& change) { return change.refused.empty() && change.verdict.fits; }
+bool fits(const TriedChange& change) { return change.refused.empty() && change.memory.fits(); }
 
 // Prices the candidates that fit by the estimate. Only these get a timeline, which may disagree.
-bool some_fits_on_its_timeline(std::vector<Candidate>& level, const std::function<void(double)>& progress) {
-  double done = 0;
-  bool some = false;
-  for (Candidate& candidate : level) {
-    if (fits(candidate.tried)) price(candidate.scenario, candidate.tried);
-    some |= fits(candidate.tried);
-    progress(++done / static_cast<double>(level.size()));
-  }
-  return some;
+bool some_fits_on_its_timeline(std::vector<Combination>& level, const std::function<void(double)>& progress) {
+  std::vector<int> jobs;
+  for (std::size_t i = 0; i < level.size(); ++i)
+    if (fits(level[i].tried)) jobs.push_back(static_cast<int>(i));
+  Workers workers(std::min(core_count(), static_cast<int>(jobs.size())), [&](int job, double limit_s) {
+    const auto always = [&](const MemoryNeed&) { return std::optional(limit_s); };
+    return nlohmann::json(evaluate(level[static_cast<std::size_t>(job)].scenario, TimelineBy::replay, always));
+  });
+  const auto note = [&](const Workers::Outcome& outcome) {
+    TriedChange& change = level[static_cast<std::size_t>(outcome.job)].tried;
+    if (outcome.failure) {
+      change.refused = *outcome.failure;
+      return;
+    }
+    const auto found = outcome.answer.get<Evaluation>();
+    change.memory = found.memory, change.step_time_s = found.step.step_time_s;
+  };
+  Dealing how;
+  how.go_on = [&](int done) {
+    progress(done / static_cast<double>(std::max<std::size_t>(1, jobs.size())));
+    return true;
+  };
+  deal(workers, jobs, note, how);
+  return std::ranges::any_of(level, [](const Combination& combination) { return fits(combination.tried); });
 }
 
 bool ranks_before(const TriedChange& a, const TriedChange& b) {
   if (fits(a) != fits(b)) return fits(a);
   if (fits(a)) return a.step_time_s < b.step_time_s;
   if (a.refused.empty() != b.refused.empty()) return a.refused.empty();
-  return a.verdict.share() < b.verdict.share();
+  return a.memory.share() < b.memory.share();
 }
 
 }  // namespace
 
-std::string name_of(const Change& change) {
-  std::string name;
-  for (const Difference& step : change.steps) {
-    name += (name.empty() ? "" : "; ") + step.what;
-    if (step.now != step.before) name += " " + std::to_string(step.now) + " instead of " + std::to_string(step.before);
-  }
-  return name;
-}
-
-std::vector<Change> changes_of(const Scenario& scenario) {
-  std::vector<Change> changes;
-  add_work_changes(scenario, changes);
-  add_layout_changes(scenario.step.layout, changes);
-  return changes;
-}
-
 ChangeSearch search_changes(const Scenario& scenario, const std::vector<std::string>& overrides,
                             const std::function<void(double)>& progress, int most_together) {
   ChangeSearch search;
-  Candidate origin;
+  Combination origin;
   origin.scenario = scenario;
-  std::vector<Candidate> level{std::move(origin)};
+  std::vector<Combination> level{std::move(origin)};
   while (search.changes_together < most_together) {
     level = one_more(scenario, overrides, level);
     ++search.changes_together;
     if (level.empty() || some_fits_on_its_timeline(level, progress)) break;
   }
-  for (Candidate& candidate : level) search.tried.push_back(std::move(candidate.tried));
+  for (Combination& combination : level) search.tried.push_back(std::move(combination.tried));
   std::stable_sort(search.tried.begin(), search.tried.end(), ranks_before);
   return search;
-}
-
-void price(const Scenario& scenario, TriedChange& tried) {
-  const SimulatedStep step = replayed_step(scenario);
-  const auto memory = stage_memory(step.prepared, step.simulation.timeline, periodic_of(step));
-  tried.verdict = verdict_of(scenario, stage_needs(scenario, on_timeline(memory)));
-  tried.step_time_s = step_time_of(step.prepared.graph, step.simulation.timeline, periodic_of(step));
 }
 
 }  // namespace slipway::scenarios

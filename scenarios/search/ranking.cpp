@@ -16,31 +16,6 @@ namespace {
 
 constexpr double rounding = 1 + 1e-9;  // the simulator adds up in another order than the bounds
 
-struct Numbers {  // the message of a worker
-  bool simulated;
-  double step_time_s, mfu, compute_share, bubble_share, exposed_comm_share;
-  double memory_bytes, memory_share, fit_probability, timeline_bytes, timeline_share;
-  double replayed_s;
-};
-
-Numbers numbers_of(const PricedLayout& row) {
-  return {row.simulated,          row.step_time_s,  row.mfu,          row.compute_share,   row.bubble_share,
-          row.exposed_comm_share, row.memory_bytes, row.memory_share, row.fit_probability, row.timeline_bytes,
-          row.timeline_share,     row.replayed_s};
-}
-
-std::vector<double> values_of(const Numbers& n) {
-  return {n.simulated ? 1.0 : 0, n.step_time_s,  n.mfu,          n.compute_share,   n.bubble_share,
-          n.exposed_comm_share,  n.memory_bytes, n.memory_share, n.fit_probability, n.timeline_bytes,
-          n.timeline_share,      n.replayed_s};
-}
-
-Numbers numbers_in(const std::vector<double>& v) {
-  static_assert(values_of_layout == 12);
-  return {v.at(0) != 0, v.at(1), v.at(2), v.at(3), v.at(4),  v.at(5),
-          v.at(6),      v.at(7), v.at(8), v.at(9), v.at(10), v.at(11)};
-}
-
 }  // namespace
 
 void refuse_below_bound(const Step& choice, double bound_s, double step_time_s) {
@@ -86,28 +61,24 @@ Ranking::Ranking(const Scenario& scenario, const SearchOptions& options, StepEst
       candidates_(candidates),
       is_sharp_(candidates.size(), false),
       sharp_bounds_(candidates.size(), 0),
-      workers_(workers_of(options), [this](int job, double limit, std::byte* result) {
-        price(static_cast<std::size_t>(job), limit, result);
-      }) {}
+      workers_(workers_of(options),
+               [this](int job, double limit) { return nlohmann::json(price(static_cast<std::size_t>(job), limit)); }) {}
 
 // A result of another machine is used where this one would compute the same: a layout that was simulated and replayed,
 // is too large, or is slower than the limit.
-void Ranking::price(std::size_t candidate, double limit, std::byte* result) const {
+std::vector<double> Ranking::price(std::size_t candidate, double limit) const {
   constexpr double apart = 1 + 1e-6;  // as simulated_step keeps off the limit
   if (options_.known != nullptr) {
     if (const auto known = options_.known->find(candidate); known != options_.known->end()) {
-      const Numbers numbers = numbers_in(known->second);
-      const bool is_replayed = numbers.replayed_s > 0 || !std::isfinite(limit);
-      const bool is_too_large = !numbers.simulated && numbers.memory_share > options_.memory_share;
-      const bool is_too_slow = !numbers.simulated && numbers.replayed_s > limit * apart;
-      if ((numbers.simulated && is_replayed) || is_too_large || is_too_slow) {
-        Workers::put(numbers, result);
-        return;
-      }
+      PricedLayout row;
+      set_values(known->second, row);
+      const bool is_replayed = row.replayed_s > 0 || !std::isfinite(limit);
+      const bool is_too_large = !row.simulated && row.memory_share > options_.memory_share;
+      const bool is_too_slow = !row.simulated && row.replayed_s > limit * apart;
+      if ((row.simulated && is_replayed) || is_too_large || is_too_slow) return known->second;
     }
   }
-  Workers::put(numbers_of(price_if_it_fits(scenario_, candidates_[candidate].choice, options_.memory_share, limit)),
-               result);
+  return values_of(price_if_it_fits(scenario_, candidates_[candidate].choice, options_.memory_share, limit));
 }
 
 bool Ranking::fits(std::size_t candidate) const {
@@ -189,10 +160,10 @@ void Ranking::take(Round& round) {
   const auto outcome = workers_.take(100);
   if (!outcome) return;
   const auto candidate = static_cast<std::size_t>(outcome->job);
-  if (outcome->failed) {
+  if (outcome->failure) {
     if (interrupted()) return;
     throw std::runtime_error("simulating the layout " + layout_text(candidates_[candidate].choice) + ": " +
-                             outcome->text);
+                             *outcome->failure);
   }
   note_row(candidate, *outcome);
   ++round.done;
@@ -200,26 +171,20 @@ void Ranking::take(Round& round) {
 }
 
 void Ranking::note_row(std::size_t candidate, const Workers::Outcome& outcome) {
-  const auto numbers = outcome.as<Numbers>();
-  found_[candidate] = values_of(numbers);
+  found_[candidate] = outcome.answer.get<std::vector<double>>();
   PricedLayout& row = rows_[candidate];
   row.choice = candidates_[candidate].choice;
   if (row.choice.layout.split == SplitKind::balanced)
     row.choice.layout = with_layout(scenario_, row.choice).step.layout;
-  row.bound_s = row.step_time_s = candidates_[candidate].bound_s;
-  row.judged = true;
-  row.memory_bytes = numbers.memory_bytes, row.memory_share = numbers.memory_share;
-  row.fit_probability = numbers.fit_probability;
+  row.bound_s = candidates_[candidate].bound_s;
+  set_values(found_[candidate], row);
   const double bound_s = std::max(row.bound_s, sharp_bounds_[candidate]);
-  sharp_bounds_[candidate] = std::max(bound_s, numbers.replayed_s);
-  if (!numbers.simulated) return;
-  row.simulated = true;
+  sharp_bounds_[candidate] = std::max(bound_s, row.replayed_s);
   // No bound is required of the replay: contention may delay an earlier step more than the last one.
-  refuse_below_bound(row.choice, bound_s, numbers.step_time_s);
-  row.step_time_s = numbers.step_time_s, row.mfu = numbers.mfu;
-  row.compute_share = numbers.compute_share, row.bubble_share = numbers.bubble_share;
-  row.exposed_comm_share = numbers.exposed_comm_share;
-  row.timeline_bytes = numbers.timeline_bytes, row.timeline_share = numbers.timeline_share;
+  if (row.simulated)
+    refuse_below_bound(row.choice, bound_s, row.step_time_s);
+  else
+    row.step_time_s = row.bound_s;
 }
 
 }  // namespace slipway::scenarios

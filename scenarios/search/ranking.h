@@ -61,7 +61,7 @@ class Ranking {
   bool is_simulated(std::size_t candidate) const;
   void take(Round& round);
   void note_row(std::size_t candidate, const Workers::Outcome& outcome);
-  void price(std::size_t candidate, double limit, std::byte* result) const;
+  std::vector<double> price(std::size_t candidate, double limit) const;
   bool fits(std::size_t candidate) const;
   bool interrupted() const { return options_.interrupted && options_.interrupted(); }
 

@@ -9,7 +9,6 @@
 #include "scenarios/language/check_scenario.h"
 #include "scenarios/predict/balanced_stages.h"
 #include "scenarios/search/layout_text.h"
-#include "scenarios/search/memory_changes.h"
 #include "scenarios/search/workers.h"
 #include "schedules/bound/balanced_split.h"
 
@@ -203,10 +202,6 @@ class Refiner {
     Variant variant;
     bool simulated = false;  // it fits, and a worker has simulated it
   };
-  struct Answer {  // a worker's
-    double seconds;
-    bool simulated;
-  };
   // Jobs for the variants that are not known yet, the least bound first.
   std::vector<Job> jobs_of(const std::vector<Variant>& variants) {
     std::vector<Job> jobs;
@@ -226,10 +221,9 @@ class Refiner {
     std::vector<Job> jobs = jobs_of(variants);
     std::vector<int> order(jobs.size());
     std::iota(order.begin(), order.end(), 0);
-    Workers workers(std::min(workers_of(options_), static_cast<int>(jobs.size())), [&](int job, std::byte* result) {
-      const Step choice = choice_of(jobs[job].variant);
-      const PricedLayout row = price_if_it_fits(scenario_, choice, options_.memory_share);
-      Workers::put(Answer{fits(row, options_.memory_share) ? row.step_time_s : infinite, row.simulated}, result);
+    Workers workers(std::min(workers_of(options_), static_cast<int>(jobs.size())), [&](int job, double) {
+      return nlohmann::json(
+          values_of(price_if_it_fits(scenario_, choice_of(jobs[job].variant), options_.memory_share)));
     });
     Dealing how;
     how.wanted = [&](int job) { return is_promising(jobs[job]); };
@@ -245,14 +239,17 @@ class Refiner {
 
   void note(const Workers::Outcome& outcome, std::vector<Job>& jobs) {
     Job& job = jobs[outcome.job];
-    if (outcome.failed) {
+    if (outcome.failure) {
       if (interrupted()) return;
-      throw std::runtime_error("simulating the layout " + layout_text(choice_of(job.variant)) + ": " + outcome.text);
+      throw std::runtime_error("simulating the layout " + layout_text(choice_of(job.variant)) + ": " +
+                               *outcome.failure);
     }
-    const auto answer = outcome.as<Answer>();
-    job.simulated = answer.simulated;
-    seconds_[job.variant] = answer.seconds;
-    least_s_ = std::min(least_s_, answer.seconds);
+    PricedLayout row;
+    set_values(outcome.answer.get<std::vector<double>>(), row);
+    job.simulated = row.simulated;
+    const double seconds = fits(row, options_.memory_share) ? row.step_time_s : infinite;
+    seconds_[job.variant] = seconds;
+    least_s_ = std::min(least_s_, seconds);
   }
 
   bool interrupted() const { return options_.interrupted && options_.interrupted(); }

@@ -2,6 +2,7 @@
 #include "scenarios/predict/basis.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <limits>
 #include <new>
@@ -11,6 +12,7 @@
 #include "scenarios/search/ranking.h"
 #include "scenarios/search/refine.h"
 #include "scenarios/search/shard.h"
+#include "scenarios/search/variation.h"
 #include "schedules/memory/memory_timeline.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/metrics.h"
@@ -196,53 +198,6 @@ SearchResult search_layouts(const Scenario& scenario, const SearchSpace& space, 
 
 // One layout, judged and simulated.
 
-namespace {
-
-void note(const StepMetrics& step, PricedLayout& row) {
-  row.step_time_s = step.step_time_s;
-  row.mfu = step.mfu;
-  row.compute_share = step.compute_share;
-  row.bubble_share = step.bubble_share;
-  row.exposed_comm_share = step.exposed_comm_share;
-}
-
-void note_verdict(const Verdict& verdict, PricedLayout& row) {
-  row.judged = true;
-  row.memory_bytes = verdict.odds.recommended();
-  row.memory_share = row.memory_bytes / verdict.capacity;
-  row.fit_probability = verdict.probability;
-}
-
-void note_timeline(const SimulatedStep& step, const Scenario& scenario, PricedLayout& row) {
-  const std::vector<StageMemory> stages = stage_memory(step.prepared, step.simulation.timeline, periodic_of(step));
-  for (const StageMemory& stage : stages) {
-    if (stage.use.peak <= row.timeline_share * stage.capacity) continue;
-    row.timeline_bytes = stage.use.peak;
-    row.timeline_share = stage.use.peak / stage.capacity;
-  }
-  if (row.timeline_share > 0) note_verdict(verdict_of(scenario, stage_needs(scenario, on_timeline(stages))), row);
-}
-
-void note_simulation(const Scenario& one, double limit_s, PricedLayout& row) {
-  StepOptions options;
-  options.makespan = false;
-  options.limit_s = limit_s;
-  const SimulatedStep step = simulated_step(one, options,
-                                            {[](const Scenario& scenario, const PrepareOptions& how) {
-                                               PreparedStep prepared = prepared_unchecked(scenario, how);
-                                               fill_bubbles(prepared);
-                                               return prepared;
-                                             },
-                                             plain_workers().simulate});
-  row.replayed_s = step.replayed_s;
-  if (step.simulation.timeline.start.empty()) return;  // above the limit
-  row.simulated = true;
-  note(metrics_of(step.prepared.graph, step.simulation.timeline, peak_flops(one), periodic_of(step)), row);
-  note_timeline(step, one, row);
-}
-
-}  // namespace
-
 PricedLayout price_layout(const Scenario& scenario, const Step& choice) {
   return price_if_it_fits(scenario, choice, std::numeric_limits<double>::infinity());
 }
@@ -252,9 +207,42 @@ PricedLayout price_if_it_fits(const Scenario& scenario, const Step& choice, doub
   PricedLayout row;
   row.choice = choice;
   row.choice.layout = one.step.layout;  // as it is balanced
-  note_verdict(verdict_of(one), row);
-  if (row.memory_share <= memory_share) note_simulation(one, limit_s, row);
+  const Evaluation found = evaluate(one, TimelineBy::simulation, [&](const MemoryNeed& need) {
+    return need.recommended_share() <= memory_share ? std::optional(limit_s) : std::nullopt;
+  });
+  row.judged = true;
+  row.memory_bytes = found.memory.recommended_bytes, row.memory_share = found.memory.recommended_share();
+  row.fit_probability = found.memory.fit_probability;
+  row.simulated = found.has_timeline, row.replayed_s = found.replayed_s;
+  row.step_time_s = found.step.step_time_s, row.mfu = found.step.mfu;
+  row.compute_share = found.step.compute_share, row.bubble_share = found.step.bubble_share;
+  row.exposed_comm_share = found.step.exposed_comm_share;
+  row.timeline_bytes = found.timeline_bytes, row.timeline_share = found.timeline_share;
   return row;
+}
+
+namespace {
+
+constexpr std::array numbers{&PricedLayout::step_time_s,        &PricedLayout::mfu,
+                             &PricedLayout::compute_share,      &PricedLayout::bubble_share,
+                             &PricedLayout::exposed_comm_share, &PricedLayout::memory_bytes,
+                             &PricedLayout::memory_share,       &PricedLayout::fit_probability,
+                             &PricedLayout::timeline_bytes,     &PricedLayout::timeline_share,
+                             &PricedLayout::replayed_s};
+static_assert(values_of_layout == 1 + numbers.size());
+
+}  // namespace
+
+std::vector<double> values_of(const PricedLayout& row) {
+  std::vector<double> values{row.simulated ? 1.0 : 0};
+  for (const auto number : numbers) values.push_back(row.*number);
+  return values;
+}
+
+void set_values(const std::vector<double>& values, PricedLayout& row) {
+  row.judged = true;
+  row.simulated = values.at(0) != 0;
+  for (std::size_t i = 0; i < numbers.size(); ++i) row.*numbers[i] = values.at(1 + i);
 }
 
 bool fits(const PricedLayout& row, double memory_share) { return row.judged && row.memory_share <= memory_share; }

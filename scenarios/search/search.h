@@ -91,9 +91,11 @@ struct SearchProgress {
   int done = 0, left = 0;
 };
 
+// The numbers of a judged layout, as a worker answers them and the file of a shard has them.
 constexpr std::size_t values_of_layout = 12;
-// The results of candidates, which are numbered in the order of the space: values of a worker's message
-// (scenarios/search/ranking.cpp).
+std::vector<double> values_of(const PricedLayout& row);
+void set_values(const std::vector<double>& values, PricedLayout& row);
+// The same of candidates, which are numbered in the order of the space.
 using KnownPrices = std::map<std::size_t, std::vector<double>>;
 
 struct SearchOptions {

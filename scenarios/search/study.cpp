@@ -16,46 +16,52 @@ namespace slipway::scenarios {
 
 namespace {
 
-constexpr double absent = std::numeric_limits<double>::quiet_NaN();
+using Numbers = std::map<std::string, double>;
 
-void add_memory(const Prediction& prediction, StudyMetrics& metrics) {
-  double share = 0;
+void add_memory(const Prediction& prediction, Numbers& numbers) {
+  double share = 0, peak = 0;
   for (const StageMemory& stage : prediction.memory) {
     if (stage.use.peak <= share * stage.capacity) continue;
     share = stage.use.peak / stage.capacity;
-    metrics.peak_memory_bytes = stage.use.peak;
+    peak = stage.use.peak;
   }
-  metrics.needed_memory_bytes = std::round(prediction.verdict.odds.bytes);
-  metrics.fits = prediction.fits() ? 1 : 0;
+  numbers["peak_memory_bytes"] = peak;
+  numbers["needed_memory_bytes"] = std::round(prediction.verdict.odds.bytes);
+  numbers["fits"] = prediction.fits() ? 1 : 0;
 }
 
-StudyMetrics metrics_of_point(const StudyPoint& point) {
+void add_bubble_work(const PreparedStep& prepared, Numbers& numbers) {
+  if (!prepared.filling) return;
+  numbers["refresh_steps"] = prepared.filling->steps;
+  const auto& utilization = prepared.filling->utilization;
+  numbers["utilization_before"] = utilization.before;
+  numbers["utilization"] = utilization.after;
+  numbers["utilization_ceiling"] = utilization.ceiling;
+  numbers["utilization_own_cycles"] = utilization.own_cycles;
+  const auto model = pipefisher_of(prepared.scenario);
+  if (!model) return;
+  numbers["closed_form_step_time_s"] = model->step_s;
+  numbers["closed_form_memory_bytes"] = model->memory_bytes;
+}
+
+Numbers numbers_of(const StudyPoint& point) {
   StepOptions options;
   options.makespan = false;
   const SimulatedStep step = simulated_step(checked_scenario(point.path, point.overrides), options);
   const PreparedStep& prepared = step.prepared;
   const Prediction prediction = prediction_of(step);
-  StudyMetrics metrics;
-  metrics.step_time_s = prediction.step.step_time_s;
-  const Scenario& scenario = prepared.scenario;
-  const auto interval = interval_of(prepared, metrics.step_time_s);
-  metrics.step_time_low_s = interval ? interval->low_s : absent;
-  metrics.step_time_high_s = interval ? interval->high_s : absent;
-  metrics.tokens_per_s = prediction.tokens_per_s;
-  metrics.sequences_per_s = static_cast<double>(scenario.step.global_batch) / prediction.step.step_time_s;
-  metrics.mfu = prediction.step.mfu > 0 ? prediction.step.mfu : absent;
-  metrics.bubble_share = prediction.step.bubble_share;
-  metrics.exposed_comm_share = prediction.step.exposed_comm_share;
-  add_memory(prediction, metrics);
-  metrics.refresh_steps = prepared.filling ? prepared.filling->steps : absent;
-  metrics.utilization_before = prepared.filling ? prepared.filling->utilization.before : absent;
-  metrics.utilization = prepared.filling ? prepared.filling->utilization.after : absent;
-  metrics.utilization_ceiling = prepared.filling ? prepared.filling->utilization.ceiling : absent;
-  metrics.utilization_own_cycles = prepared.filling ? prepared.filling->utilization.own_cycles : absent;
-  const auto model = prepared.filling ? pipefisher_of(scenario) : std::nullopt;
-  metrics.closed_form_step_time_s = model ? model->step_s : absent;
-  metrics.closed_form_memory_bytes = model ? model->memory_bytes : absent;
-  return metrics;
+  const double step_s = prediction.step.step_time_s;
+  Numbers numbers{{"step_time_s", step_s},
+                  {"tokens_per_s", prediction.tokens_per_s},
+                  {"sequences_per_s", static_cast<double>(prepared.scenario.step.global_batch) / step_s},
+                  {"bubble_share", prediction.step.bubble_share},
+                  {"exposed_comm_share", prediction.step.exposed_comm_share}};
+  if (const auto interval = interval_of(prepared, step_s))
+    numbers["step_time_low_s"] = interval->low_s, numbers["step_time_high_s"] = interval->high_s;
+  if (prediction.step.mfu > 0) numbers["mfu"] = prediction.step.mfu;
+  add_memory(prediction, numbers);
+  add_bubble_work(prepared, numbers);
+  return numbers;
 }
 
 // The first complaint. If more follow, its first line is only a headline.
@@ -102,8 +108,7 @@ class Runner {
   bool unfinished() const { return next_ < points_.size() || !under_way_.empty(); }
 
   void with_one_team() {
-    Workers team(workers_,
-                 [this](int job, std::byte* result) { Workers::put(metrics_of_point(points_[job]), result); });
+    Workers team(workers_, [this](int job, double) { return numbers_of(points_[job]); });
     while (unfinished() && !interrupted_()) {
       while (team.idle() && next_ < points_.size()) {
         under_way_.insert(static_cast<int>(next_));
@@ -116,10 +121,10 @@ class Runner {
 
   void take(const Workers::Outcome& outcome) {
     StudyRow& row = rows_[outcome.job];
-    if (outcome.failed) {
-      row.error = in_short(outcome.text);
+    if (outcome.failure) {
+      row.error = in_short(*outcome.failure);
     } else {
-      row.metrics = outcome.as<StudyMetrics>();
+      outcome.answer.get_to(row.numbers);
       row.basis = basis_of_point(row.point);
     }
     under_way_.erase(outcome.job);
@@ -137,11 +142,16 @@ class Runner {
 
 }  // namespace
 
+double StudyRow::number(std::string_view name) const {
+  const auto found = numbers.find(name);
+  return found == numbers.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
+}
+
 std::vector<StudyPoint> points_of(const std::vector<std::string>& scenarios, const std::vector<std::string>& overrides,
-                                  const std::vector<Variation>& variations) {
+                                  const std::vector<VariedKeys>& variations) {
   std::vector<StudyPoint> points;
   for (const std::string& path : scenarios) points.push_back({path, overrides, {}});
-  for (const Variation& variation : variations) {
+  for (const VariedKeys& variation : variations) {
     std::vector<StudyPoint> longer;
     for (const StudyPoint& point : points) {
       for (const auto& values : variation.values) {
@@ -197,8 +207,8 @@ void check_key(const std::string& option, const std::string& key) {
 
 }  // namespace
 
-Variation variation_from(const std::string& option) {
-  Variation variation;
+VariedKeys variation_from(const std::string& option) {
+  VariedKeys variation;
   for (const std::string& part : cut(option, ' ')) {
     if (part.empty()) continue;
     const std::size_t equals = part.find('=');

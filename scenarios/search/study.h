@@ -9,8 +9,7 @@
 #pragma once
 
 #include <functional>
-#include <optional>
-#include <span>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,12 +19,12 @@
 namespace slipway::scenarios {
 
 // Keys that move together, with one value of each per point.
-struct Variation {
+struct VariedKeys {
   std::vector<std::string> keys;
   std::vector<std::vector<std::string>> values;
 };
 // Throws UsageError: no such key, a missing value, keys of different lengths.
-Variation variation_from(const std::string& option);
+VariedKeys variation_from(const std::string& option);
 
 struct StudyPoint {
   std::string path;                    // the scenario's
@@ -34,24 +33,16 @@ struct StudyPoint {
 };
 // All combinations, the last variation fastest.
 std::vector<StudyPoint> points_of(const std::vector<std::string>& scenarios, const std::vector<std::string>& overrides,
-                                  const std::vector<Variation>& variations);
+                                  const std::vector<VariedKeys>& variations);
 
-// The numbers of a point; NaN where one does not apply.
-struct StudyMetrics {
-  double step_time_s;
-  double step_time_low_s, step_time_high_s;  // 90 % interval, as in simulate
-  double tokens_per_s, sequences_per_s, mfu, bubble_share, exposed_comm_share;
-  double needed_memory_bytes;  // at the pipeline rank nearest to its capacity, by the verdict
-  double peak_memory_bytes;    // on the timeline, of the pipeline rank nearest to its capacity there
-  double fits;                 // 1 if needed_memory_bytes fit, otherwise 0
-  double refresh_steps, utilization_before, utilization, utilization_ceiling, utilization_own_cycles;
-  double closed_form_step_time_s, closed_form_memory_bytes;  // Osawa et al. 2022
-};
 struct StudyRow {
   StudyPoint point;
   std::string error;  // why there are no numbers; empty: there are
-  StudyMetrics metrics{};
-  Basis basis;  // basis of the numbers
+  // By the names of study --json (scenarios/commands/study/study_report.cpp says what they mean); true is 1. What does not
+  // apply to a point is not there.
+  std::map<std::string, double, std::less<>> numbers;
+  Basis basis;                                 // basis of the numbers
+  double number(std::string_view name) const;  // NaN: it is not there
 };
 
 // `done` is called after each point with the share done. Once `interrupted` returns true, points under way are dropped.

@@ -2,7 +2,7 @@
 // the search. Jobs are numbers, whose meaning the workers know from the fork, with a limit beyond which the answer does
 // not matter.
 //
-//   parent ──► give(job) ──► pipe ──► worker: work(job) → Outcome ──► pipe ──► take() ──► parent
+//   parent ──► give(job) ──► pipe ──► worker: work(job) → line of JSON ──► pipe ──► take() ──► parent
 //
 // A worker has one thread, as there is a worker for each core. Workers end with the parent, however it ends.
 // Guarded by tests/scenarios/workers_test.cpp.
@@ -10,13 +10,14 @@
 
 #include <sys/types.h>
 
-#include <cstddef>
-#include <cstring>
 #include <functional>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <optional>
-#include <type_traits>
+#include <string>
 #include <vector>
+
+#include "models/namespaces.h"
 
 namespace slipway::scenarios {
 
@@ -25,32 +26,14 @@ int core_count();
 
 class Workers {
  public:
-  static constexpr std::size_t result_bytes = 256;  // at most
   struct Outcome {
     int job = 0;
-    bool failed = false;
-    char text[1024] = {};  // the exception's
-    std::byte result[result_bytes] = {};
-    // The result as put() wrote it; requires !failed.
-    template <class Result>
-    Result as() const {
-      static_assert(std::is_trivially_copyable_v<Result> && sizeof(Result) <= result_bytes);
-      Result value;
-      std::memcpy(&value, result, sizeof value);
-      return value;
-    }
+    std::optional<std::string> failure = {};  // the exception's text
+    nlohmann::json answer = {};               // without a failure
   };
-  template <class Result>
-  static void put(const Result& value, std::byte* result) {
-    static_assert(std::is_trivially_copyable_v<Result> && sizeof(Result) <= result_bytes);
-    std::memcpy(result, &value, sizeof value);
-  }
-  // Writes its result. An exception becomes `failed` and `text`.
-  using Work = std::function<void(int job, double limit, std::byte* result)>;
-  Workers(int count, Work work);
-  // Work without a limit.
-  Workers(int count, std::function<void(int job, std::byte* result)> work)
-      : Workers(count, Work([work = std::move(work)](int job, double, std::byte* result) { work(job, result); })) {}
+  // An exception becomes a failure. Numbers of the answer arrive as they are; NaN and infinity become null.
+  using Work = std::function<nlohmann::json(int job, double limit)>;
+  Workers(int count, const Work& work);
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
@@ -64,8 +47,9 @@ class Workers {
  private:
   struct Worker {
     pid_t id = -1;
-    int jobs = -1, outcomes = -1;  // our ends
+    int jobs = -1, answers = -1;  // our ends
     bool busy = false;
+    int job = 0;
   };
   std::vector<Worker> workers_;
 };

@@ -96,10 +96,6 @@ SplitLoads split_loads(const Step& step, const PricedCluster& cluster) {
   return {block_seconds(parts, step, placement), whose_loads(placement), {}};
 }
 
-std::vector<int> time_balanced_layers(const Step& step, const PricedCluster& cluster) {
-  return balanced_layers(split_loads(step, cluster)).value();
-}
-
 const std::vector<std::vector<int>>& StepEstimator::Parts::groups_of(const Layout& layout) {
   const std::pair key{layout.tensor * layout.context * layout.data, layout.pipeline};
   const auto found = groups.find(key);

@@ -55,7 +55,5 @@ std::optional<std::vector<int>> balanced_layers(SplitLoads loads);
 
 // Loads for one copy of the model, without most_layers. Throws std::invalid_argument as lower() does.
 SplitLoads split_loads(const Step& step, const PricedCluster& cluster);
-// balanced_layers of split_loads.
-std::vector<int> time_balanced_layers(const Step& step, const PricedCluster& cluster);
 
 }  // namespace slipway::schedules

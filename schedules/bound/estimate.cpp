@@ -613,10 +613,6 @@ double StepEstimator::passes_bound(const Step& step) {
                                                 end.data + end.optimizer));
 }
 
-StepEstimate estimate_step(const Step& step, const PricedCluster& cluster) {
-  return StepEstimator(step, cluster).estimate(step);
-}
-
 // The longest path from rank 0's first forward to the end of its list. It is a list replay of the actions, in which a
 // message to another rank takes its time and one to the rank itself none. An action starts and ends no earlier than its
 // host, which began at the norm, has issued it. All that follows the norm is in `end`, which is therefore at least the

@@ -179,7 +179,4 @@ class StepEstimator {
   std::unique_ptr<Parts> parts_;
 };
 
-// Estimates one layout.
-StepEstimate estimate_step(const Step& step, const PricedCluster& cluster);
-
 }  // namespace slipway::schedules

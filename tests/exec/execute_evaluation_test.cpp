@@ -4,11 +4,11 @@
 #include <torch/optim/adamw.h>
 
 #include "exec/rank/evaluation.h"
-#include "exec/rank/virtual_ranks.h"
 #include "exec/run/executable.h"
 #include "tests/support/evaluation_runs.h"
 #include "tests/support/layout_runs.h"
 #include "tests/support/reference_model.h"
+#include "tests/virtual_ranks/virtual_ranks.h"
 
 namespace slipway::test {
 namespace {

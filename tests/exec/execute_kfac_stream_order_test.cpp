@@ -2,9 +2,9 @@
 // gradients that another one still uses, and the losses are those of virtual ranks.
 #include <gmock/gmock.h>
 
-#include "exec/rank/virtual_ranks.h"
 #include "tests/support/kfac_runs.h"
 #include "tests/support/rank_processes.h"
+#include "tests/virtual_ranks/virtual_ranks.h"
 
 namespace slipway::test {
 namespace {

@@ -4,11 +4,11 @@
 #include <gmock/gmock.h>
 
 #include "exec/rank/batches.h"
-#include "exec/rank/gradient_dump.h"
 #include "exec/rank/memory_meter.h"
-#include "exec/rank/virtual_ranks.h"
 #include "exec/run/executable.h"
+#include "tests/support/gradient_files.h"
 #include "tests/support/kfac_runs.h"
+#include "tests/virtual_ranks/virtual_ranks.h"
 
 namespace slipway::test {
 namespace {

@@ -7,11 +7,11 @@
 
 #include <array>
 
-#include "exec/rank/gradient_dump.h"
-#include "exec/rank/virtual_ranks.h"
 #include "schedules/lower/lowering.h"
+#include "tests/support/gradient_files.h"
 #include "tests/support/reference_training.h"
 #include "tests/support/tiny_runs.h"
+#include "tests/virtual_ranks/virtual_ranks.h"
 
 namespace slipway::test {
 namespace {

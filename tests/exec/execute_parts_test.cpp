@@ -10,7 +10,6 @@
 #include "exec/operators/operators.h"
 #include "exec/rank/optimizer.h"
 #include "exec/rank/slots.h"
-#include "exec/rank/virtual_ranks.h"
 #include "exec/transport/device.h"
 #include "schedules/lower/lowering.h"
 #include "tests/support/tiny_runs.h"

@@ -44,7 +44,7 @@ TEST(Levers, GiveALegalStepOrAReason) {
                            "gpt3-175b-1024xa100.yaml", "llama-8b-h100-and-a100.yaml"}) {
     const Scenario scenario = loaded(name);
     for (const Lever& lever : all_levers()) {
-      const Change change = changed_by(lever, scenario);
+      const VariedScenario change = changed_by(lever, scenario);
       EXPECT_NE(change.scenario.has_value(), !change.why_not.empty()) << name << ": " << lever.name;
       if (!change.scenario) continue;
       EXPECT_TRUE(refusals(change.scenario->step, change.scenario->cluster).empty()) << lever.name;
@@ -59,12 +59,12 @@ TEST(Levers, SettingsAreOverridesThatMakeTheSameStep) {
   const Scenario scenario = loaded("llama-8b-64xh100.yaml");
   int loads = 0;
   for (const Lever& lever : all_levers()) {
-    const Change change = changed_by(lever, scenario);
+    const VariedScenario change = changed_by(lever, scenario);
     if (!change.scenario) continue;
-    if (!std::all_of(change.settings.begin(), change.settings.end(),
+    if (!std::all_of(change.variation.overrides.begin(), change.variation.overrides.end(),
                      [](const std::string& setting) { return setting.find('=') != std::string::npos; }))
       continue;
-    const LoadResult result = load_scenario(examples + "llama-8b-64xh100.yaml", change.settings);
+    const LoadResult result = load_scenario(examples + "llama-8b-64xh100.yaml", change.variation.overrides);
     ASSERT_TRUE(result.errors.empty()) << lever.name << ": " << describe(result.errors);
     const Step &a = result.scenario.step, &b = change.scenario->step;
     EXPECT_EQ(a.schedule, b.schedule) << lever.name;
@@ -103,11 +103,11 @@ TEST(Levers, ThatTheNamedTrainerLacksAreNotOffered) {
 
 TEST(Levers, ChangeOneThing) {
   const Scenario scenario = loaded("llama-8b-64xh100.yaml");
-  EXPECT_EQ(changed_by(lever_named("micro-batch x 2"), scenario).settings,
+  EXPECT_EQ(changed_by(lever_named("micro-batch x 2"), scenario).variation.overrides,
             std::vector<std::string>{"schedule.micro_batch=2"});
-  EXPECT_THAT(changed_by(lever_named("data x 2, tensor / 2"), scenario).settings,
+  EXPECT_THAT(changed_by(lever_named("data x 2, tensor / 2"), scenario).variation.overrides,
               testing::UnorderedElementsAre("layout.tensor=4", "layout.data=4"));
-  EXPECT_EQ(changed_by(lever_named("overlap tensor messages"), scenario).settings,
+  EXPECT_EQ(changed_by(lever_named("overlap tensor messages"), scenario).variation.overrides,
             std::vector<std::string>{"schedule.overlap_tensor=true"});
 }
 
@@ -121,8 +121,8 @@ std::map<std::string, Truth> all_simulated(const Scenario& scenario) {
   StepOptions exact;
   exact.representatives_only = exact.chains = exact.periodic = exact.makespan = false;
   for (const Lever& lever : all_levers()) {
-    const Change change = changed_by(lever, scenario);
-    if (!change.scenario || change.settings.empty()) continue;
+    const VariedScenario change = changed_by(lever, scenario);
+    if (!change.scenario || change.variation.overrides.empty()) continue;
     const Prediction prediction = prediction_of(simulated_step(*change.scenario, exact));
     truths[lever.name] = {prediction.step.step_time_s, prediction.verdict.probability};
   }
@@ -142,8 +142,9 @@ void expect_the_three_best(const Scenario& scenario) {
   ASSERT_GE(best.size(), 3);
   ASSERT_GE(trials.size(), 3);
   for (std::size_t i = 0; i < 3 && best[i].first < step_s; ++i) {
-    EXPECT_NEAR(trials[i].step_s, best[i].first, 1e-6 * step_s) << trials[i].lever << " for " << best[i].second;
-    EXPECT_TRUE(trials[i].simulated) << trials[i].lever;
+    EXPECT_NEAR(trials[i].step_s, best[i].first, 1e-6 * step_s)
+        << trials[i].variation.words << " for " << best[i].second;
+    EXPECT_TRUE(trials[i].simulated) << trials[i].variation.words;
   }
 }
 
@@ -170,7 +171,7 @@ TEST(LeverTrials, AreTheSameForAnyNumberOfWorkersHoweverFewAreSimulated) {
     options.workers = workers, options.simulated = simulated;
     std::vector<std::tuple<std::string, double, bool, std::string>> rows;
     for (const LeverTrial& trial : lever_trials(scenario, 1, all_levers(), options))
-      rows.emplace_back(trial.lever, trial.step_s, trial.simulated, trial.why_not);
+      rows.emplace_back(trial.variation.words, trial.step_s, trial.simulated, trial.why_not);
     return rows;
   };
   for (const int simulated : {1, 3, 10}) {
@@ -184,7 +185,8 @@ TEST(LeverTrials, AreTheSameForAnyNumberOfWorkersHoweverFewAreSimulated) {
 TEST(LeverTrials, OfAMachineWithATableOfBlocksHaveNoBound) {
   const Scenario scenario = loaded("../studies/pipefisher-2022/bert-base.yaml");
   const std::vector<LeverTrial> trials = lever_trials(scenario, replayed_step_s(scenario), all_levers());
-  const auto zb = std::ranges::find(trials, "schedule zb-h1", &LeverTrial::lever);
+  const auto zb =
+      std::ranges::find(trials, "schedule zb-h1", [](const LeverTrial& trial) { return trial.variation.words; });
   ASSERT_NE(zb, trials.end());
   EXPECT_TRUE(zb->simulated);
   EXPECT_GT(zb->gain, 0.2);
@@ -212,8 +214,8 @@ TEST(LeverTrials, WhatDoesNotFitComesBehindWhatDoes) {
       beyond = true;
       continue;
     }
-    EXPECT_FALSE(beyond) << trial.lever;
-    EXPECT_FALSE(behind && trial.fits()) << trial.lever;
+    EXPECT_FALSE(beyond) << trial.variation.words;
+    EXPECT_FALSE(behind && trial.fits()) << trial.variation.words;
     behind = behind || !trial.fits();
   }
   EXPECT_TRUE(behind);

@@ -166,7 +166,7 @@ TEST(MemoryChanges, OfOneDegreeAreNamedOnceFromFirstToLast) {
       loaded.scenario, overrides, [](double) {}, 2);
   bool twice = false;
   for (const TriedChange& tried : search.tried) {
-    const std::string name = name_of(tried.change);
+    const std::string& name = tried.variation.words;
     twice |= name == "ZeRO 2 instead of 0";
     EXPECT_THAT(name, Not(HasSubstr("ZeRO 2 instead of 1"))) << name;
   }

@@ -1,4 +1,5 @@
 // The table against itself, against the loader and against the written reference.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <set>
@@ -95,16 +96,31 @@ INSTANTIATE_TEST_SUITE_P(OfEveryKey, WrongType, testing::ValuesIn(all_paths()), 
   return name;
 });
 
+// True for a key that a topology declares. `list topologies` prints it, and a new topology must not change the
+// reference.
+bool is_of_a_topology(const Key& key) {
+  constexpr std::string_view section = "cluster.fabrics.*.topology.";
+  return key.path.starts_with(section) && leaf_of(key.path) != "kind";
+}
+
+std::string in_markdown(std::span<const Key> table) {
+  std::string text = "| key | meaning | type | default | allowed |\n|---|---|---|---|---|\n";
+  for (const Key& key : table)
+    if (!is_of_a_topology(key))
+      text += fmt::format("| `{}` | {} | {} | {} | {} |\n", key.path, key.meaning, type_text(key), default_of(key),
+                          allowed_text(key));
+  return text;
+}
+
 TEST(Reference, HoldsBothTablesWordForWord) {
   std::ifstream in(std::string(SLIPWAY_SOURCE_DIR) + "/docs/scenario-reference.md");
   std::ostringstream text;
   text << in.rdbuf();
   std::ofstream wanted(std::string(SLIPWAY_BINARY_DIR) + "/keys.md");
   for (const auto table : {scenario_keys(), machine_keys(), block_table_keys()}) {
-    std::ostringstream reference;
-    list_keys_as_markdown(reference, table);
-    wanted << reference.str() << "\n";
-    EXPECT_NE(text.str().find(reference.str()), std::string::npos)
+    const std::string reference = in_markdown(table);
+    wanted << reference << "\n";
+    EXPECT_NE(text.str().find(reference), std::string::npos)
         << "a table of docs/scenario-reference.md is out of date; the new ones are in " SLIPWAY_BINARY_DIR "/keys.md";
   }
 }

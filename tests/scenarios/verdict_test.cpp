@@ -80,10 +80,10 @@ TEST(MemoryVerdict, CountsWhatZero2And3HoldOfTwoBlocksBeforeThereIsAGraph) {
 TEST(MemoryVerdict, IsTheTimelinesWhereThatIsLargest) {
   const Scenario scenario = llama_70b({});
   std::vector<OnTimeline> seen(4);
-  const Verdict before = verdict_of(scenario, stage_needs(scenario, seen));
+  const Verdict before = verdict_of(stage_needs(scenario, seen));
   EXPECT_EQ(before.way, MemoryWay::estimate);
   seen[2].bytes = 90e9;
-  const Verdict after = verdict_of(scenario, stage_needs(scenario, seen));
+  const Verdict after = verdict_of(stage_needs(scenario, seen));
   EXPECT_TRUE(before.fits);
   EXPECT_FALSE(after.fits);
   EXPECT_EQ(after.fullest, 2);

@@ -53,7 +53,7 @@ TEST(TimeBalancedSplit, HasTheFastestSlowestStageOfAllSplits) {
       const PricedCluster cluster = mixed(peaks);
       const Step in = step(static_cast<int>(peaks.size()), layers, 4);
       const auto seconds = split_loads(in, cluster).seconds;
-      const std::vector<int> balanced = time_balanced_layers(in, cluster);
+      const std::vector<int> balanced = balanced_layers(split_loads(in, cluster)).value();
       EXPECT_EQ(std::accumulate(balanced.begin(), balanced.end(), 0), layers);
       const double best = best_of_all(seconds).slowest;
       EXPECT_NEAR(evenness(loads(seconds, balanced)).slowest, best, 1e-12 * best) << layers;
@@ -70,7 +70,7 @@ TEST(TimeBalancedSplit, GivesAThreeTimesAsFastGpuAboutThreeTimesTheLayers) {
                              .kv_heads = 8,
                              .vocab = 128,
                              .sequence = 64});  // the head may be as much as several layers
-  const std::vector<int> layers = time_balanced_layers(in, mixed({3e13, 1e13}));
+  const std::vector<int> layers = balanced_layers(split_loads(in, mixed({3e13, 1e13}))).value();
   EXPECT_NEAR(layers[0], 30, 1);
   in.layout.split = SplitKind::balanced;
   in.layout.split_list = layers;
@@ -169,7 +169,7 @@ TEST(UnequalStages, AreFasterInBalanceThanEven) {
   };
   const double even = seconds();
   in.layout.split = SplitKind::list;
-  in.layout.split_list = time_balanced_layers(in, cluster);
+  in.layout.split_list = balanced_layers(split_loads(in, cluster)).value();
   EXPECT_LT(seconds(), 0.8 * even);
 }
 

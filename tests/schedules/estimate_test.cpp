@@ -456,7 +456,7 @@ TEST(StepEstimate, IsALowerBoundOfTheMemoryThatKfacTakesWhateverTheReplicas) {
     ASSERT_TRUE(legal(step));
     const Lowered run = lowered(step, two_nodes());
     const double most = fullest(run.graph, replay(run.graph, run.durations));
-    const double bound = estimate_step(step, two_nodes()).memory_bytes;
+    const double bound = StepEstimator(step, two_nodes()).estimate(step).memory_bytes;
     EXPECT_LE(bound, most * rounding) << data << context << pipeline;
     EXPECT_GT(bound, 0.5 * most) << data << context << pipeline;
   }
@@ -509,7 +509,7 @@ TEST(StepEstimate, OfOneRankWithoutCommunicationIsTheStepItself) {
   PricedCluster cluster = two_nodes();
   const Lowered run = lowered(in, cluster);
   const double step = metrics(run, replay(run.graph, run.durations, 3)).step_time_s;
-  EXPECT_NEAR(estimate_step(in, cluster).bound_s, step, 1e-12 * step);
+  EXPECT_NEAR(StepEstimator(in, cluster).estimate(in).bound_s, step, 1e-12 * step);
 }
 
 }  // namespace

@@ -11,11 +11,11 @@
 #include <thread>
 
 #include "exec/rank/batches.h"
-#include "exec/rank/virtual_ranks.h"
 #include "schedules/check/check.h"
 #include "schedules/lower/lowering.h"
 #include "tests/support/same_training.h"
 #include "tests/support/tiny_runs.h"
+#include "tests/virtual_ranks/virtual_ranks.h"
 
 namespace slipway::test {
 

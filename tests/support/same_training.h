@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/rank/gradient_dump.h"
+#include "tests/support/gradient_files.h"
 
 namespace slipway::test {
 

@@ -5,13 +5,11 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -23,22 +21,11 @@
 #include <string>
 
 #include "exec/run/whole_file.h"
+#include "schedules/graph/child_process.h"
 
 namespace slipway::scenarios {
 
 namespace {
-
-struct Pipe {
-  int read = -1, write = -1;
-};
-
-[[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what + ": " + std::strerror(errno)); }
-
-Pipe open_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail("cannot open a pipe to a rank");
-  return {ends[0], ends[1]};
-}
 
 // Our environment with `added` on top, as "NAME=value".
 std::vector<std::string> merged_environment(const std::map<std::string, std::string>& added) {
@@ -60,10 +47,8 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 
 // Runs between fork and exec: only system calls; all memory is prepared before.
 [[noreturn]] void become(char* const* arguments, char* const* environment, const std::optional<cpu_set_t>& cores,
-                         int out, int errors, int failure, pid_t parent) {
+                         int out, int errors, int failure) {
   ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);  // the parent died in between
   // Binding makes a run faster, not right. Where the system refuses it, the rank runs unbound.
   if (cores) ::sched_setaffinity(0, sizeof *cores, &*cores);
   struct sigaction standard = {};
@@ -108,24 +93,23 @@ ChildProcess start_child(const std::vector<std::string>& command, const std::map
   std::vector<std::string> arguments = command, variables = merged_environment(environment);
   const std::vector<char*> argv = pointers_to(arguments), envp = pointers_to(variables);
   const std::optional<cpu_set_t> core_set = set_of(cores);
-  const Pipe out = open_pipe(), errors = open_pipe(), failure = open_pipe();
-  const pid_t parent = ::getpid(), pid = ::fork();
-  if (pid < 0) fail("cannot start " + command[0]);
-  if (pid == 0) become(argv.data(), envp.data(), core_set, out.write, errors.write, failure.write, parent);
+  const std::string purpose = "cannot start " + command[0];
+  const Pipe out = open_pipe(purpose), errors = open_pipe(purpose), failure = open_pipe(purpose);
+  const pid_t pid =
+      fork_child(purpose, [&] { become(argv.data(), envp.data(), core_set, out.write, errors.write, failure.write); });
   ::setpgid(pid, pid);  // here and in the child: whichever comes first
   for (const int end : {out.write, errors.write, failure.write}) ::close(end);
   int reason = 0;
   const bool became = has_become(failure.read, pid);
   if (!became) ::kill(pid, SIGKILL);
-  const auto size = ::read(failure.read, &reason, sizeof reason);  // end of file after a successful exec
+  const bool failed = read_all(failure.read, &reason, sizeof reason);  // end of file after a successful exec
   ::close(failure.read);
-  if (size > 0 || !became) {
+  if (failed || !became) {
     ::close(out.read);
     ::close(errors.read);
-    ::waitpid(pid, nullptr, 0);
-    if (!became) throw std::runtime_error("cannot start " + command[0] + ": its process was stopped before it began");
-    errno = reason;
-    fail("cannot start " + command[0]);
+    reap(pid);
+    throw std::runtime_error(purpose + ": " +
+                             (became ? std::strerror(reason) : "its process was stopped before it began"));
   }
   for (const int end : {out.read, errors.read}) ::fcntl(end, F_SETFL, O_NONBLOCK);
   return {pid, {out.read, {}}, {errors.read, {}}};
@@ -136,13 +120,12 @@ void signal_child(const ChildProcess& child, int signal) {
 }
 
 void LinePipe::drain(const std::function<void(std::string_view)>& line) {
-  std::array<char, 4096> chunk{};
   while (descriptor >= 0) {
-    const auto size = ::read(descriptor, chunk.data(), chunk.size());
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0 && errno == EAGAIN) return;
-    if (size <= 0) return close(line);
-    partial.append(chunk.data(), static_cast<std::size_t>(size));
+    errno = 0;
+    if (!read_some(descriptor, partial)) {
+      if (errno == EAGAIN) return;
+      return close(line);
+    }
     std::size_t begin = 0;
     for (std::size_t end; (end = partial.find('\n', begin)) != std::string::npos; begin = end + 1) {
       line(std::string_view(partial).substr(begin, end - begin));
@@ -259,9 +242,7 @@ std::string text_of(const std::string& path) {
 // "killed by signal 9 (Killed)", "ended with exit status 3".
 std::string manner_of(const RankEnd& end) {
   if (end.signal == 0) return "ended with exit status " + std::to_string(end.exit_code);
-  const char* name = ::strsignal(end.signal);
-  return (end.stopped ? "stopped by signal " : "killed by signal ") + std::to_string(end.signal) +
-         (name ? " (" + std::string(name) + ")" : "") +
+  return (end.stopped ? "stopped by " : "killed by ") + signal_text(end.signal) +
          (end.stopped ? " and did not go on (run.heartbeat_seconds says how long that may last)" : "");
 }
 
@@ -299,7 +280,7 @@ class Flock {
     for (RunningRank& rank : ranks_) {
       if (!rank.running) continue;
       signal_child(rank.child, SIGKILL);
-      ::waitpid(rank.child.pid, nullptr, 0);
+      reap(rank.child.pid);
     }
     for (RunningRank& rank : ranks_) close_pipes(rank);
   }

@@ -51,10 +51,10 @@ Description<FasterRate> faster_keys() {
 Description<LeverTrial> lever_keys() {
   const auto tried = [](const LeverTrial& trial) { return trial.why_not.empty(); };
   return Description<LeverTrial>()
-      .key("lever", "text", "the single change", &LeverTrial::lever)
+      .key("lever", "text", "the single change", [](const LeverTrial& trial) { return trial.variation.words; })
       .column("lever")
       .key("settings", "list", "the same as options of --set, or habits of the trainer; empty where it was not tried",
-           &LeverTrial::settings)
+           [](const LeverTrial& trial) { return trial.variation.overrides; })
       .key("why_not", "text", "present where the lever cannot be tried, without the keys below", &LeverTrial::why_not)
       .when([](const LeverTrial& trial) { return !trial.why_not.empty(); })
       .key("step_s", "s", "step with it", &LeverTrial::step_s)
@@ -181,7 +181,7 @@ std::string best_lever(const Explanation& e) {
   if (e.levers.empty() || !e.levers.front().fits() || e.levers.front().gain < little)
     return "No lever that fits makes it faster.";
   const LeverTrial& best = e.levers.front();
-  return fmt::format("The best lever that fits is \"{}\": {:.1f} % less.", best.lever, 100 * best.gain);
+  return fmt::format("The best lever that fits is \"{}\": {:.1f} % less.", best.variation.words, 100 * best.gain);
 }
 
 std::string answer_to_trace(const TraceFindings& trace) {
@@ -245,7 +245,7 @@ std::string faster_text(const Explanation& e) {
 
 std::string settings_text(const LeverTrial& trial) {
   std::string text;
-  for (const std::string& setting : trial.settings)
+  for (const std::string& setting : trial.variation.overrides)
     text += (text.empty() ? "" : " ") + (setting.find('=') == std::string::npos ? setting : "--set '" + setting + "'");
   return text;
 }
@@ -273,7 +273,7 @@ std::string levers_text(const Explanation& e, int most) {
   constexpr int shown_settings = 3;
   for (int i = 0; i < std::min(shown_settings, static_cast<int>(rows.size())); ++i)
     if (rows[static_cast<std::size_t>(i)].gain > 0)
-      text += wrapped("  " + rows[static_cast<std::size_t>(i)].lever + ": " +
+      text += wrapped("  " + rows[static_cast<std::size_t>(i)].variation.words + ": " +
                       settings_text(rows[static_cast<std::size_t>(i)]));
   if (hidden + refused > 0)
     text += wrapped(fmt::format("  {} more were tried, and {} cannot be here (--json has all, with the reasons).",

@@ -50,28 +50,20 @@ std::string link_text(const Link& link) {
   return link.bandwidth > 0 ? fmt::format("{} {}", link.name, in_units(link.bandwidth, "B/s")) : "none";
 }
 
+}  // namespace
+
 std::string type_text(const Key& key) {
   std::string text(name_of(key.type));
   if (key.unit != Unit::pure) text += ", " + std::string(name_of(key.unit));
   return text;
 }
 
-// True for a key that a topology declares. `list topologies` prints it, and a new topology must not change the
-// reference.
-bool is_of_a_topology(const Key& key) {
-  constexpr std::string_view section = "cluster.fabrics.*.topology.";
-  return key.path.starts_with(section) && leaf_of(key.path) != "kind";
-}
-
-// Names that another list command prints are left out; otherwise every new name would change the table.
 std::string allowed_text(const Key& key) {
   if (key.path == "model.name") return "slipway list models";
   if (key.path == "schedule.name") return "slipway list schedules";
   if (key.path == "cluster.fabrics.*.topology.kind") return "slipway list topologies";
   return allowed_by(key);
 }
-
-}  // namespace
 
 void list_models(std::ostream& out) {
   out << fmt::format("{:<18} {:<6} {:>10} {:>7} {:>7} {:>7} {:>6} {:>4} {:>8} {:>9} {:>8}\n", "model", "family",
@@ -217,14 +209,6 @@ void list_keys(std::ostream& out, std::span<const Key> table) {
   for (const Key& key : table)
     out << fmt::format("{}\n    {}\n    {}; default: {}; allowed: {}\n", key.path, key.meaning, type_text(key),
                        default_of(key), allowed_text(key));
-}
-
-void list_keys_as_markdown(std::ostream& out, std::span<const Key> table) {
-  out << "| key | meaning | type | default | allowed |\n|---|---|---|---|---|\n";
-  for (const Key& key : table)
-    if (!is_of_a_topology(key))
-      out << fmt::format("| `{}` | {} | {} | {} | {} |\n", key.path, key.meaning, type_text(key), default_of(key),
-                         allowed_text(key));
 }
 
 }  // namespace slipway::scenarios

@@ -1,6 +1,6 @@
 // The text of `slipway list`: all names that a scenario may use. It comes from the tables and files that the loader
 // reads, so that it is always up to date.
-// Guarded by tests/scenarios/scenario_keys_test.cpp, which compares the Markdown form with docs/scenario-reference.md.
+// Guarded by tests/scenarios/scenario_keys_test.cpp, which compares the keys with docs/scenario-reference.md.
 #pragma once
 
 #include <iosfwd>
@@ -23,7 +23,9 @@ void list_constants(std::ostream& out);                              // of a ste
 void list_schedules(std::ostream& out);                              // name, chunks, what it is
 void list_topologies(std::ostream& out);  // name, description, parameters with meaning and default
 void list_keys(std::ostream& out, std::span<const Key> table);
-// The reference table of docs/scenario-reference.md.
-void list_keys_as_markdown(std::ostream& out, std::span<const Key> table);
+// Cells of a key: "number, bytes"; its values, where another list command prints these the name of that command, as
+// every new name would otherwise change docs/scenario-reference.md.
+std::string type_text(const Key& key);
+std::string allowed_text(const Key& key);
 
 }  // namespace slipway::scenarios

@@ -55,8 +55,8 @@ std::string reason_of(const MemoryReport& report) {
                   words_for(static_cast<MemoryPart>(most)), readable_bytes(parts[static_cast<MemoryPart>(most)]));
   if (verdict.fits || !report.search || report.search->tried.empty()) return text;
   const TriedChange& best = report.search->tried.front();
-  const bool helps = best.refused.empty() && best.verdict.fits;
-  return text + (helps ? " The cheapest change that fits: " + name_of(best.change) + "."
+  const bool helps = best.refused.empty() && best.memory.fits();
+  return text + (helps ? " The cheapest change that fits: " + best.variation.words + "."
                        : " No change that was tried makes it fit.");
 }
 

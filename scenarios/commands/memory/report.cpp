@@ -33,7 +33,7 @@ MemoryReport memory_report(const PreparedStep& prepared, const Timeline& timelin
     row.peak_task = fullest.use.peak_task;
     row.need = needs[stage];
   }
-  report.verdict = verdict_of(prepared.scenario, needs);
+  report.verdict = verdict_of(needs);
   report.step_time_s = prepared.periodic ? replayed_step_s(prepared.scenario)
                                          : step_time_of(prepared.graph, replay(prepared.graph, prepared.durations, 3));
   report.interval = interval_of(prepared, report.step_time_s);
@@ -102,29 +102,29 @@ Description<StageReport> stage_keys() {
 }
 
 bool is_possible(const TriedChange& tried) { return tried.refused.empty(); }
-bool makes_it_fit(const TriedChange& tried) { return is_possible(tried) && tried.verdict.fits; }
-std::string change_name(const TriedChange& tried) { return name_of(tried.change); }
+bool makes_it_fit(const TriedChange& tried) { return is_possible(tried) && tried.memory.fits(); }
+std::string change_name(const TriedChange& tried) { return tried.variation.words; }
 
 Description<TriedChange> change_keys() {
   return Description<TriedChange>()
       .key("change", "text", "what is changed", change_name)
       .column("change")
       .key("set", "list", "the same as options of --set",
-           [](const TriedChange& tried) { return tried.change.overrides; })
+           [](const TriedChange& tried) { return tried.variation.overrides; })
       .key("refused", "text", "why it cannot be; null where it can", &TriedChange::refused)
       .when([](const TriedChange& tried) { return !is_possible(tried); })
       .else_null()
       .key("peak_bytes", "bytes", "as peak_bytes; null where it cannot be",
-           whole([](const TriedChange& tried) { return tried.verdict.odds.bytes; }))
+           whole([](const TriedChange& tried) { return tried.memory.bytes; }))
       .when(is_possible)
       .else_null()
       .key("share", "0..1", "of its GPU's memory; null where it cannot be",
-           [](const TriedChange& tried) { return tried.verdict.share(); })
+           [](const TriedChange& tried) { return tried.memory.share(); })
       .when(is_possible)
       .else_null()
       .column("needs", readable_share)
       .key("fit_probability", "0..1", "as fit_probability; null where it cannot be",
-           [](const TriedChange& tried) { return tried.verdict.probability; })
+           [](const TriedChange& tried) { return tried.memory.fit_probability; })
       .when(is_possible)
       .else_null()
       .column("fits with", probability_text)
@@ -241,7 +241,7 @@ std::string slower_text(double step_s, double before_s) {
 std::string refused_rows(const ChangeSearch& search) {
   std::string text;
   for (const TriedChange& tried : search.tried) {
-    if (!tried.refused.empty()) text += "  not possible: " + name_of(tried.change) + " (" + tried.refused + ")\n";
+    if (!tried.refused.empty()) text += "  not possible: " + tried.variation.words + " (" + tried.refused + ")\n";
   }
   return text;
 }
@@ -255,13 +255,12 @@ std::string changes_text(const MemoryReport& report, const Basis& basis) {
                   readable_seconds(report.step_time_s), report.interval ? ", " + interval_note(report.interval) : "");
   text += aligned_table(change_table(report), "  ") + refused_rows(*report.search) + "\n" +
           basis_text(without_memory(basis));
-  if (tried.empty() || !tried.front().verdict.fits || !tried.front().refused.empty())
-    return text + "None of them makes it fit.\n";
+  if (tried.empty() || !makes_it_fit(tried.front())) return text + "None of them makes it fit.\n";
   const TriedChange& best = tried.front();
-  text += fmt::format("Cheapest that fits: {} ({}, step {}, {}):\n ", name_of(best.change),
-                      readable_share(best.verdict.share()) + " of the GPU", readable_seconds(best.step_time_s),
+  text += fmt::format("Cheapest that fits: {} ({}, step {}, {}):\n ", best.variation.words,
+                      readable_share(best.memory.share()) + " of the GPU", readable_seconds(best.step_time_s),
                       slower_text(best.step_time_s, report.step_time_s));
-  for (const std::string& each : best.change.overrides) text += " --set " + each;
+  for (const std::string& each : best.variation.overrides) text += " --set " + each;
   return text + "\n";
 }
 

@@ -54,10 +54,6 @@ Axes axes_of(const Study& study) {
   return axes;
 }
 
-double value_of(const StudyRow& row, const StudyMetric& metric) {
-  return row.error.empty() ? row.metrics.*metric.value : std::nan("");
-}
-
 // A round number not below `most`: 1, 2 or 5 times a power of ten.
 double axis_end(double most) {
   if (!(most > 0)) return 1;
@@ -69,13 +65,13 @@ double axis_end(double most) {
 
 class Picture {
  public:
-  Picture(const Study& study, const StudyMetric& metric) : study_(study), figure_(metric), axes_(axes_of(study)) {
+  Picture(const Study& study, const StudyColumn& figure) : study_(study), figure_(figure), axes_(axes_of(study)) {
     double most = 0;
     for (const StudyRow& row : study.rows) {
-      const double value = value_of(row, metric);
+      const double value = row.number(figure.key.name);
       if (!std::isnan(value)) most = std::max(most, value);
     }
-    end_ = metric.kind == MetricKind::share ? 1 : axis_end(most);
+    end_ = figure.key.unit == "0..1" ? 1 : axis_end(most);
   }
 
   std::string draw() const {
@@ -83,9 +79,9 @@ class Picture {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" font-family=\"sans-serif\" "
         "font-size=\"13\">\n<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n",
         width, height);
-    svg += text_at(width / 2, 20,
-                   (fills() ? "utilization" : std::string(figure_.heading)) +
-                       (fills() ? " (dark: before filling; line: ceiling)" : ""));
+    svg += text_at(
+        width / 2, 20,
+        (fills() ? "utilization" : figure_.column.heading) + (fills() ? " (dark: before filling; line: ceiling)" : ""));
     for (int tick = 0; tick <= 4; ++tick) {
       const double value = end_ * tick / 4;
       svg += fmt::format("<line x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" stroke=\"#ddd\"/>\n", left,
@@ -104,21 +100,22 @@ class Picture {
   double group_width() const { return (width - left - right) / static_cast<double>(axes_.groups.size()); }
   double bar_width() const { return group_width() * 0.8 / static_cast<double>(axes_.series.size()); }
   double y_of(double value) const { return height - bottom - value / end_ * (height - top - bottom); }
-  bool fills() const { return figure_.name == "utilization"; }
+  bool fills() const { return figure_.key.name == "utilization"; }
   static const char* colour_of(std::size_t series) { return colours[series % colours.size()]; }
 
   std::string bar_of(std::size_t row) const {
     const auto [group, series] = axes_.places[row];
     const double x =
         left + (static_cast<double>(group) + 0.1) * group_width() + static_cast<double>(series) * bar_width();
-    const double value = value_of(study_.rows[row], figure_), w = bar_width() * 0.92;
+    const double value = study_.rows[row].number(figure_.key.name), w = bar_width() * 0.92;
     if (std::isnan(value)) return text_at(x + w / 2, y_of(0) - 4, "×");
     if (!fills()) return bar(x, y_of(0), y_of(value), w, colour_of(series), 1);
-    const StudyMetrics& metrics = study_.rows[row].metrics;
+    const double before = study_.rows[row].number("utilization_before"),
+                 ceiling = study_.rows[row].number("utilization_ceiling");
     std::string svg = bar(x, y_of(0), y_of(value), w, colour_of(series), 0.45) +
-                      bar(x, y_of(0), y_of(metrics.utilization_before), w, colour_of(series), 1);
+                      bar(x, y_of(0), y_of(before), w, colour_of(series), 1);
     return svg + fmt::format("<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"black\"/>\n", x,
-                             x + w, y_of(metrics.utilization_ceiling), y_of(metrics.utilization_ceiling));
+                             x + w, y_of(ceiling), y_of(ceiling));
   }
 
   std::string legend() const {
@@ -133,13 +130,13 @@ class Picture {
   }
 
   const Study& study_;
-  const StudyMetric& figure_;
+  const StudyColumn& figure_;
   const Axes axes_;
   double end_ = 1;
 };
 
 }  // namespace
 
-std::string study_svg(const Study& study, const StudyMetric& metric) { return Picture(study, metric).draw(); }
+std::string study_svg(const Study& study, const StudyColumn& figure) { return Picture(study, figure).draw(); }
 
 }  // namespace slipway::scenarios

@@ -17,6 +17,6 @@
 
 namespace slipway::scenarios {
 
-std::string study_svg(const Study& study, const StudyMetric& metric);
+std::string study_svg(const Study& study, const StudyColumn& figure);
 
 }  // namespace slipway::scenarios

@@ -1,5 +1,7 @@
 #include "scenarios/commands/study/shard.h"
 
+#include <cmath>
+
 #include "scenarios/commands/study/study_report.h"
 
 namespace slipway::scenarios {
@@ -9,7 +11,7 @@ std::vector<ShardRow> shard_rows_of(const std::vector<StudyRow>& rows, const std
   for (std::size_t i = 0; i < rows.size(); ++i) {
     ShardRow row{points[i], rows[i].error, {}};
     if (row.error.empty())
-      for (const StudyMetric& metric : study_metrics()) row.values.push_back(rows[i].metrics.*metric.value);
+      for (const StudyColumn& column : study_columns()) row.values.push_back(rows[i].number(column.key.name));
     all.push_back(std::move(row));
   }
   return all;
@@ -23,7 +25,8 @@ std::vector<StudyRow> study_rows_of(const std::vector<ShardRow>& rows, const std
     row.error = from.error;
     if (!row.error.empty()) continue;
     std::size_t at = 0;
-    for (const StudyMetric& metric : study_metrics()) row.metrics.*metric.value = from.values.at(at++);
+    for (const StudyColumn& column : study_columns())
+      if (const double value = from.values.at(at++); !std::isnan(value)) row.numbers[column.key.name] = value;
     row.basis = basis_of_point(row.point);
   }
   return all;

@@ -30,7 +30,7 @@ constexpr std::size_t most_scenarios = 1000;
 
 std::string metric_names() {
   std::string text;
-  for (const StudyMetric& metric : study_metrics()) text += (text.empty() ? "" : ", ") + std::string(metric.name);
+  for (const StudyColumn& column : study_columns()) text += (text.empty() ? "" : ", ") + column.key.name;
   return text;
 }
 
@@ -66,26 +66,28 @@ CommandOptions declared_options() {
   return options;
 }
 
-const StudyMetric& metric_of(const std::optional<std::string>& name, const std::vector<StudyRow>& rows) {
-  if (name) return *metric_named(*name);
-  const bool filled = std::any_of(rows.begin(), rows.end(), [](const StudyRow& row) {
-    return row.error.empty() && row.metrics.utilization == row.metrics.utilization;  // not NaN
-  });
-  return *metric_named(filled ? "utilization" : "step_time_s");
+const StudyColumn& figure_of(const std::optional<std::string>& name, const std::vector<StudyRow>& rows) {
+  if (name) return *study_column(*name);
+  const bool filled =
+      std::ranges::any_of(rows, [](const StudyRow& row) { return row.numbers.contains("utilization"); });
+  return *study_column(filled ? "utilization" : "step_time_s");
 }
 
-const StudyMetric* checked_metric(const std::string& option, const std::string& name) {
-  if (const StudyMetric* metric = metric_named(name)) return metric;
+void check_column(const std::string& option, const std::string& name) {
+  if (study_column(name) != nullptr) return;
   std::vector<std::string> names;
-  for (const StudyMetric& metric : study_metrics()) names.emplace_back(metric.name);
+  for (const StudyColumn& column : study_columns()) names.push_back(column.key.name);
   throw UsageError(option + " " + name + ": there is no such figure" + suggestion(name, names) +
                    "; allowed: " + metric_names());
 }
 
-std::vector<const StudyMetric*> columns_of(const std::optional<std::string>& option) {
-  std::vector<const StudyMetric*> columns;
+std::vector<std::string> columns_of(const std::optional<std::string>& option) {
+  std::vector<std::string> columns;
   std::istringstream names(option.value_or(""));
-  for (std::string name; std::getline(names, name, ',');) columns.push_back(checked_metric("--columns", name));
+  for (std::string name; std::getline(names, name, ',');) {
+    check_column("--columns", name);
+    columns.push_back(name);
+  }
   return columns;
 }
 
@@ -101,11 +103,11 @@ void check_spoken_once(const std::vector<std::string>& keys, const std::vector<s
   }
 }
 
-void check_size(std::size_t scenarios, const std::vector<Variation>& variations) {
+void check_size(std::size_t scenarios, const std::vector<VariedKeys>& variations) {
   constexpr double most_points = 100000;
   double points = static_cast<double>(scenarios);
   std::string product = std::to_string(scenarios);
-  for (const Variation& variation : variations) {
+  for (const VariedKeys& variation : variations) {
     points *= static_cast<double>(variation.values.size());
     product += " x " + std::to_string(variation.values.size());
   }
@@ -193,7 +195,7 @@ int answer(const CommandOptions& options, const Study& study, bool interrupted, 
   out << (options.has("json") ? study_json(study) : study_text(study));
   if (const auto path = options.text("csv")) write_file(*path, study_csv(study)), talk << "\ntable: " << *path << '\n';
   if (const auto path = options.text("plot")) {
-    write_file(*path, study_svg(study, metric_of(options.text("figure"), study.rows)));
+    write_file(*path, study_svg(study, figure_of(options.text("figure"), study.rows)));
     talk << "plot: " << *path << '\n';
   }
   const bool any = std::any_of(study.rows.begin(), study.rows.end(), [](const StudyRow& r) { return r.error.empty(); });
@@ -210,8 +212,8 @@ int study_command(const std::vector<std::string>& args, std::ostream& out, std::
   CommandOptions options = declared_options();
   if (!options.parse(args, out)) return status_done;
   const int jobs = options.integer("jobs", core_count(), 1);
-  if (const auto name = options.text("figure")) checked_metric("--figure", *name);
-  std::vector<Variation> variations;
+  if (const auto name = options.text("figure")) check_column("--figure", *name);
+  std::vector<VariedKeys> variations;
   Study study;
   study.scenarios = options.arguments();
   study.columns = columns_of(options.text("columns"));
@@ -241,7 +243,7 @@ int study_command(const std::vector<std::string>& args, std::ostream& out, std::
   if (options.has("shard")) return study_shard(options, points, jobs, out, err);
   StudyRun run;
   if (const auto folder = options.text("merge"))
-    run.rows = study_rows_of(merged_rows(*folder, identity_of(options, points), study_metrics().size(), points.size()),
+    run.rows = study_rows_of(merged_rows(*folder, identity_of(options, points), study_columns().size(), points.size()),
                              points);
   else
     run = simulated(points, jobs, err);

@@ -23,8 +23,9 @@ std::vector<const StudyRow*> done_rows(const Study& study) {
   std::vector<const StudyRow*> rows;
   for (const StudyRow& row : study.rows)
     if (row.error.empty()) rows.push_back(&row);
-  std::ranges::stable_sort(rows, std::greater(),
-                           [](const StudyRow* row) { return std::pair(row->metrics.fits, row->metrics.tokens_per_s); });
+  std::ranges::stable_sort(rows, std::greater(), [](const StudyRow* row) {
+    return std::pair(row->number("fits"), row->number("tokens_per_s"));
+  });
   return rows;
 }
 
@@ -32,9 +33,9 @@ std::vector<const StudyRow*> done_rows(const Study& study) {
 Plot memory_and_time(const Study& study) {
   PlotSeries fitting{"fits", {}, {}, Mark::points}, others{"does not fit", {}, {}, Mark::points};
   for (const StudyRow* row : done_rows(study)) {
-    if (std::isnan(row->metrics.needed_memory_bytes)) continue;
-    PlotSeries& series = row->metrics.fits > 0 ? fitting : others;
-    series.x.push_back(row->metrics.step_time_s), series.y.push_back(row->metrics.needed_memory_bytes);
+    if (std::isnan(row->number("needed_memory_bytes"))) continue;
+    PlotSeries& series = row->number("fits") > 0 ? fitting : others;
+    series.x.push_back(row->number("step_time_s")), series.y.push_back(row->number("needed_memory_bytes"));
     series.labels.push_back(name_of_row(study, *row));
   }
   Plot plot{"Memory and time of each point",
@@ -73,27 +74,27 @@ Plot over_last_key(const Study& study) {
     for (const std::string& label : others) name += (name.empty() ? "" : ", ") + label;
     auto at = std::ranges::find(plot.series, name, &PlotSeries::name);
     if (at == plot.series.end()) at = plot.series.insert(at, PlotSeries{name, {}, {}});
-    at->x.push_back(x), at->y.push_back(row.metrics.step_time_s);
+    at->x.push_back(x), at->y.push_back(row.number("step_time_s"));
   }
   if (plot.series.size() == 1 && plot.series.front().name.empty()) plot.series.front().name = "step time";
   return plot;
 }
 
-bool has_interval(const StudyMetrics& metrics) { return !std::isnan(metrics.step_time_low_s); }
+bool has_interval(const StudyRow& row) { return row.numbers.contains("step_time_low_s"); }
 
 std::string tokens_note(const Study& study, const StudyRow& row) {
-  const StudyMetrics& m = row.metrics;
-  if (!has_interval(m)) return name_of_row(study, row) + "; " + no_interval;
-  const double tokens = m.tokens_per_s * m.step_time_s;
+  if (!has_interval(row)) return name_of_row(study, row) + "; " + no_interval;
+  const double tokens = row.number("tokens_per_s") * row.number("step_time_s");
   return fmt::format("{}; 90 % interval: {} to {}", name_of_row(study, row),
-                     readable_count(tokens / m.step_time_high_s), readable_count(tokens / m.step_time_low_s));
+                     readable_count(tokens / row.number("step_time_high_s")),
+                     readable_count(tokens / row.number("step_time_low_s")));
 }
 
-std::string step_note(const StudyMetrics& m) {
-  const std::string fits = m.fits > 0 ? "fits" : "does not fit";
-  if (!has_interval(m)) return fits + "; " + no_interval;
-  return fmt::format("90 % interval: {} to {}; {}", readable_seconds(m.step_time_low_s),
-                     readable_seconds(m.step_time_high_s), fits);
+std::string step_note(const StudyRow& row) {
+  const std::string fits = row.number("fits") > 0 ? "fits" : "does not fit";
+  if (!has_interval(row)) return fits + "; " + no_interval;
+  return fmt::format("90 % interval: {} to {}; {}", readable_seconds(row.number("step_time_low_s")),
+                     readable_seconds(row.number("step_time_high_s")), fits);
 }
 
 }  // namespace
@@ -105,15 +106,15 @@ Report report_of(const Study& study) {
   report.command = "study";
   report.headline = fmt::format("{} of {}", counted(static_cast<std::int64_t>(study.rows.size()), "point"),
                                 std::filesystem::path(study.scenarios.front()).stem().string());
-  report.reason = fmt::format("{} is the fastest{}: {} tokens per second, {:.3g} times those of {}.",
-                              name_of_row(study, best), best.metrics.fits > 0 ? " that fits" : ", though nothing fits",
-                              readable_count(best.metrics.tokens_per_s),
-                              best.metrics.tokens_per_s / worst.metrics.tokens_per_s, name_of_row(study, worst));
-  report.cards = {{"most tokens per second", readable_count(best.metrics.tokens_per_s), tokens_note(study, best)},
-                  {"its step time", readable_seconds(best.metrics.step_time_s), step_note(best.metrics),
-                   best.metrics.fits > 0 ? Tone::good : Tone::bad},
-                  {"its bubble", readable_share(best.metrics.bubble_share),
-                   "exposed communication " + readable_share(best.metrics.exposed_comm_share)}};
+  report.reason = fmt::format(
+      "{} is the fastest{}: {} tokens per second, {:.3g} times those of {}.", name_of_row(study, best),
+      best.number("fits") > 0 ? " that fits" : ", though nothing fits", readable_count(best.number("tokens_per_s")),
+      best.number("tokens_per_s") / worst.number("tokens_per_s"), name_of_row(study, worst));
+  report.cards = {{"most tokens per second", readable_count(best.number("tokens_per_s")), tokens_note(study, best)},
+                  {"its step time", readable_seconds(best.number("step_time_s")), step_note(best),
+                   best.number("fits") > 0 ? Tone::good : Tone::bad},
+                  {"its bubble", readable_share(best.number("bubble_share")),
+                   "exposed communication " + readable_share(best.number("exposed_comm_share"))}};
   if (!study.keys.empty())
     if (Plot plot = over_last_key(study); !plot.series.empty()) report.sections.push_back(std::move(plot));
   if (Plot plot = memory_and_time(study); !plot.series.empty()) report.sections.push_back(std::move(plot));

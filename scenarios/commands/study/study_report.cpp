@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -17,83 +16,88 @@
 
 namespace slipway::scenarios {
 
-std::span<const StudyMetric> study_metrics() {
-  using F = StudyMetrics;
-  using enum MetricKind;
-  constexpr Shown always = Shown::always, where_present = Shown::where_present;
-  static constexpr std::array metrics{
-      StudyMetric{"step_time_s", "step time", "as in simulate", seconds, always, &F::step_time_s},
-      StudyMetric{"step_time_low_s", "90 % interval", "as in simulate", seconds, where_present, &F::step_time_low_s,
-                  &F::step_time_high_s},
-      StudyMetric{"step_time_high_s", "its end", "as in simulate", seconds, Shown::when_asked, &F::step_time_high_s},
-      StudyMetric{"tokens_per_s", "tokens/s", "as in simulate", rate, always, &F::tokens_per_s},
-      StudyMetric{"sequences_per_s", "sequences/s", "global batch / step_time_s", rate, always, &F::sequences_per_s},
-      StudyMetric{"mfu", "MFU", "as in simulate; absent where it is 0", share, always, &F::mfu},
-      StudyMetric{"bubble_share", "bubble", "as in simulate", share, always, &F::bubble_share},
-      StudyMetric{"exposed_comm_share", "exposed comm.", "as in simulate", share, always, &F::exposed_comm_share},
-      StudyMetric{"needed_memory_bytes", "memory",
-                  "of the pipeline rank that is nearest to its GPU's memory, as fits judges it", bytes, always,
-                  &F::needed_memory_bytes},
-      StudyMetric{"peak_memory_bytes", "timeline", "on the timeline, of the pipeline rank that is nearest there", bytes,
-                  Shown::when_asked, &F::peak_memory_bytes},
-      StudyMetric{"fits", "fits", "as in simulate", flag, always, &F::fits},
-      StudyMetric{"utilization_before", "before", "as in simulate", share, where_present, &F::utilization_before},
-      StudyMetric{"utilization", "filled", "as in simulate", share, where_present, &F::utilization},
-      StudyMetric{"utilization_ceiling", "ceiling", "as in simulate", share, where_present, &F::utilization_ceiling},
-      StudyMetric{"refresh_steps", "refresh", "as in simulate", count, where_present, &F::refresh_steps},
-      StudyMetric{"utilization_own_cycles", "own cycle", "as in simulate", share, where_present,
-                  &F::utilization_own_cycles},
-      StudyMetric{"closed_form_step_time_s", "closed-form step", "of Osawa et al. 2022; present where it has one",
-                  seconds, where_present, &F::closed_form_step_time_s},
-      StudyMetric{"closed_form_memory_bytes", "closed-form memory", "of Osawa et al. 2022; present where it has one",
-                  bytes, where_present, &F::closed_form_memory_bytes},
-  };
-  return metrics;
-}
+namespace {
 
-const StudyMetric* metric_named(std::string_view name) {
-  for (const StudyMetric& metric : study_metrics())
-    if (metric.name == name) return &metric;
-  return nullptr;
-}
-
-std::string readable(const StudyMetric& metric, double value) {
+std::string in_unit(std::string_view unit, double value) {
   if (std::isnan(value)) return "-";
-  switch (metric.kind) {
-    case MetricKind::seconds:
-      return readable_seconds(value);
-    case MetricKind::rate:
-      return value < 1000 ? fmt::format("{:.1f}", value) : readable_count(value);
-    case MetricKind::share:
-      return readable_share(value);
-    case MetricKind::bytes:
-      return readable_bytes(value);
-    case MetricKind::flag:
-      return yes_no(value > 0);
-    case MetricKind::count:
-      break;
-  }
+  if (unit == "s") return readable_seconds(value);
+  if (unit == "1/s") return value < 1000 ? fmt::format("{:.1f}", value) : readable_count(value);
+  if (unit == "0..1") return readable_share(value);
+  if (unit == "bytes") return readable_bytes(value);
+  if (unit == "bool") return yes_no(value > 0);
   return counted(static_cast<std::int64_t>(std::llround(value)), "step");
 }
 
-std::string readable(const StudyMetric& metric, const StudyMetrics& metrics) {
-  const std::string text = readable(metric, metrics.*metric.value);
-  const bool has_end = metric.to != nullptr && !std::isnan(metrics.*metric.to);
-  return has_end ? text + " to " + readable(metric, metrics.*metric.to) : text;
+std::string interval_cell(const StudyRow& row) {
+  const std::string low = in_unit("s", row.number("step_time_low_s"));
+  return low == "-" ? low : low + " to " + in_unit("s", row.number("step_time_high_s"));
 }
 
-namespace {
+class Columns {
+ public:
+  // The column of a key; `unit` says how it is printed.
+  Description<StudyRow>& add(const char* name, const char* heading, const char* unit, const char* meaning) {
+    const auto value = [name](const StudyRow& row) -> std::optional<double> {
+      const auto found = row.numbers.find(name);
+      return found == row.numbers.end() ? std::nullopt : std::optional(found->second);
+    };
+    if (unit == std::string_view("bool"))
+      description_.key(name, unit, meaning, [value](const StudyRow& row) -> std::optional<bool> {
+        const std::optional<double> number = value(row);
+        return number ? std::optional(*number > 0) : std::nullopt;
+      });
+    else
+      description_.key(name, unit, meaning, value);
+    return description_.column(heading, [unit](double number) { return in_unit(unit, number); });
+  }
+  const Description<StudyRow>& all() const { return description_; }
 
-bool is_shown(const Study& study, const StudyMetric& metric) {
-  if (!study.columns.empty())
-    return std::find(study.columns.begin(), study.columns.end(), &metric) != study.columns.end();
-  if (metric.shown != Shown::where_present) return metric.shown == Shown::always;
-  for (const StudyRow& row : study.rows)
-    if (row.error.empty() && !std::isnan(row.metrics.*metric.value)) return true;
-  return false;
+ private:
+  Description<StudyRow> description_;
+};
+
+const Description<StudyRow>& numbers() {
+  static const Description<StudyRow> description = [] {
+    constexpr const char *as_simulated = "as in simulate", *osawa = "of Osawa et al. 2022; present where it has one";
+    Columns columns;
+    columns.add("step_time_s", "step time", "s", as_simulated);
+    columns.add("step_time_low_s", "90 % interval", "s", as_simulated)
+        .wide_column("90 % interval", interval_cell)
+        .if_any();
+    columns.add("step_time_high_s", "its end", "s", as_simulated).if_asked();
+    columns.add("tokens_per_s", "tokens/s", "1/s", as_simulated);
+    columns.add("sequences_per_s", "sequences/s", "1/s", "global batch / step_time_s");
+    columns.add("mfu", "MFU", "0..1", "as in simulate; absent where it is 0");
+    columns.add("bubble_share", "bubble", "0..1", as_simulated);
+    columns.add("exposed_comm_share", "exposed comm.", "0..1", as_simulated);
+    columns.add("needed_memory_bytes", "memory", "bytes",
+                "of the pipeline rank that is nearest to its GPU's memory, as fits judges it");
+    columns.add("peak_memory_bytes", "timeline", "bytes", "on the timeline, of the pipeline rank that is nearest there")
+        .if_asked();
+    columns.add("fits", "fits", "bool", as_simulated);
+    columns.add("utilization_before", "before", "0..1", as_simulated).if_any();
+    columns.add("utilization", "filled", "0..1", as_simulated).if_any();
+    columns.add("utilization_ceiling", "ceiling", "0..1", as_simulated).if_any();
+    columns.add("refresh_steps", "refresh", "count", as_simulated).if_any();
+    columns.add("utilization_own_cycles", "own cycle", "0..1", as_simulated).if_any();
+    columns.add("closed_form_step_time_s", "closed-form step", "s", osawa).if_any();
+    columns.add("closed_form_memory_bytes", "closed-form memory", "bytes", osawa).if_any();
+    return columns.all();
+  }();
+  return description;
 }
 
 }  // namespace
+
+const std::vector<StudyColumn>& study_columns() { return numbers().untyped().fields(); }
+
+const StudyColumn* study_column(std::string_view name) {
+  for (const StudyColumn& column : study_columns())
+    if (column.key.name == name) return &column;
+  return nullptr;
+}
+
+std::string readable(const StudyColumn& column, double value) { return in_unit(column.key.unit, value); }
 
 std::vector<std::string> labels(const Study& study, const StudyRow& row) {
   std::vector<std::string> cells;
@@ -103,16 +107,12 @@ std::vector<std::string> labels(const Study& study, const StudyRow& row) {
 }
 
 std::vector<std::vector<std::string>> study_rows(const Study& study) {
+  const std::vector<std::vector<std::string>> cells = numbers().table(study.rows, study.columns);
   std::vector<std::vector<std::string>> table(1);
   if (study.scenarios.size() > 1) table[0].emplace_back("scenario");
   for (const std::size_t key : study.first_keys) table[0].emplace_back(leaf_of(study.keys[key]));
-  for (const StudyMetric& metric : study_metrics())
-    if (is_shown(study, metric)) table[0].emplace_back(metric.heading);
-  for (const StudyRow& row : study.rows) {
-    std::vector<std::string>& cells = table.emplace_back(labels(study, row));
-    for (const StudyMetric& metric : study_metrics())
-      if (is_shown(study, metric)) cells.push_back(row.error.empty() ? readable(metric, row.metrics) : "-");
-  }
+  for (const StudyRow& row : study.rows) table.push_back(labels(study, row));
+  for (std::size_t i = 0; i < table.size(); ++i) table[i].insert(table[i].end(), cells[i].begin(), cells[i].end());
   return table;
 }
 
@@ -139,24 +139,6 @@ struct Point {
   const StudyRow& row;
 };
 
-const char* unit_of(MetricKind kind) {
-  switch (kind) {
-    case MetricKind::seconds:
-      return "s";
-    case MetricKind::rate:
-      return "1/s";
-    case MetricKind::share:
-      return "0..1";
-    case MetricKind::bytes:
-      return "bytes";
-    case MetricKind::flag:
-      return "bool";
-    case MetricKind::count:
-      break;
-  }
-  return "count";
-}
-
 std::string scenario_name(const StudyRow& row) { return std::filesystem::path(row.point.path).stem().string(); }
 
 std::map<std::string, std::string> varied(const Point& point) {
@@ -165,10 +147,10 @@ std::map<std::string, std::string> varied(const Point& point) {
   return values;
 }
 
-bool has_metrics(const Point& point) { return point.row.error.empty(); }
+bool has_numbers(const Point& point) { return point.row.error.empty(); }
 
 std::optional<Basis> basis_in(const Point& point) {
-  return has_metrics(point) ? std::optional(point.row.basis) : std::nullopt;
+  return has_numbers(point) ? std::optional(point.row.basis) : std::nullopt;
 }
 
 Description<Point> point_keys() {
@@ -176,15 +158,8 @@ Description<Point> point_keys() {
   description.key("scenario", "text", "name of the scenario", [](const Point& p) { return scenario_name(p.row); })
       .key("set", "map", "the varied keys and their values here", varied)
       .key("error", "text", "why there are no values; absent otherwise", [](const Point& p) { return p.row.error; })
-      .when([](const Point& p) { return !has_metrics(p); });
-  for (const StudyMetric& metric : study_metrics())
-    description
-        .key(std::string(metric.name), unit_of(metric.kind), std::string(metric.meaning),
-             [&metric](const Point& p) {
-               const double value = p.row.metrics.*metric.value;
-               return metric.kind == MetricKind::flag ? nlohmann::json(value > 0) : nlohmann::json(value);
-             })
-        .when([&metric](const Point& p) { return has_metrics(p) && !std::isnan(p.row.metrics.*metric.value); });
+      .when([](const Point& p) { return !has_numbers(p); })
+      .include(numbers(), [](const Point& p) -> const StudyRow& { return p.row; });
   return description.include(basis_keys(), basis_in);
 }
 
@@ -212,15 +187,15 @@ std::string study_json(const Study& study) { return description().text(study); }
 std::string study_csv(const Study& study) {
   std::vector<std::string> header{"scenario"};
   header.insert(header.end(), study.keys.begin(), study.keys.end());
-  for (const StudyMetric& metric : study_metrics()) header.emplace_back(metric.name);
+  for (const StudyColumn& column : study_columns()) header.push_back(column.key.name);
   header.emplace_back("error");
   std::string text = csv_line(header);
   for (const StudyRow& row : study.rows) {
     std::vector<std::string> cells{scenario_name(row)};
     cells.insert(cells.end(), row.point.values.begin(), row.point.values.end());
-    for (const StudyMetric& metric : study_metrics()) {
-      const double value = row.metrics.*metric.value;
-      cells.push_back(!row.error.empty() || std::isnan(value) ? "" : fmt::format("{}", value));
+    for (const StudyColumn& column : study_columns()) {
+      const double value = row.number(column.key.name);
+      cells.push_back(std::isnan(value) ? "" : fmt::format("{}", value));
     }
     cells.push_back(row.error);
     text += csv_line(cells);

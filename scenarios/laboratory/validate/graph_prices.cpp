@@ -15,11 +15,11 @@ void keep_price(RowResult& result, const Workers::Outcome& outcome) {
   RowPrice& price = result.price;
   price.step_s = price.mfu = 0;
   price.cannot.clear();
-  if (outcome.failed) {
-    price.cannot = outcome.text;
+  if (outcome.failure) {
+    price.cannot = *outcome.failure;
     return;
   }
-  price.step_s = outcome.as<double>();
+  price.step_s = outcome.answer.get<double>();
   result.peak_flops = peak_flops_of(*result.row);
   price.mfu = mfu_of(*result.row, price.step_s, result.peak_flops);
 }
@@ -33,14 +33,12 @@ void price_by_graph(Validation& validation, GraphEngine engine, const std::funct
     if (validation.rows[i].row->unpriceable.empty() && validation.rows[i].row->status != RowStatus::infeasible)
       jobs.push_back(static_cast<int>(i));
   const auto result_of = [&](int job) -> RowResult& { return validation.rows[job]; };
-  const auto work = [&](int job, std::byte* result) {
+  const auto work = [&](int job, double) {
     const PublishedRow& row = *result_of(job).row;
     Scenario scenario = scenario_of(row);
-    const double seconds = engine == GraphEngine::simulation ? price_layout(scenario, scenario.step).step_time_s
-                           : engine == GraphEngine::book
-                               ? PricedStep(scenario).replay([](const Machine&) { return book_constants(); })
-                               : replayed_step_s(scenario);
-    Workers::put(seconds, result);
+    return engine == GraphEngine::simulation ? price_layout(scenario, scenario.step).step_time_s
+           : engine == GraphEngine::book ? PricedStep(scenario).replay([](const Machine&) { return book_constants(); })
+                                         : replayed_step_s(scenario);
   };
   Workers workers(core_count(), work);
   Dealing how;

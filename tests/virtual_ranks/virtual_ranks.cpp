@@ -1,4 +1,4 @@
-#include "exec/rank/virtual_ranks.h"
+#include "tests/virtual_ranks/virtual_ranks.h"
 
 #include <ATen/ATen.h>
 
@@ -9,7 +9,7 @@
 
 #include "exec/transport/local_transport.h"
 
-namespace slipway::exec {
+namespace slipway::test {
 namespace {
 
 at::Tensor sum_of_inputs(const std::vector<Message>& messages) {
@@ -50,8 +50,7 @@ void exchange_in_threads(std::vector<Message>& messages) {
   if (error) std::rethrow_exception(error);
 }
 
-}  // namespace
-
+// Applies a collective to the messages of all members in communicator order.
 void exchange(Collective collective, std::vector<Message>& messages) {
   switch (collective) {
     case Collective::all_reduce: {
@@ -79,6 +78,8 @@ void exchange(Collective collective, std::vector<Message>& messages) {
       throw std::runtime_error(std::string("virtual ranks know no collective ") + name_of(collective));
   }
 }
+
+}  // namespace
 
 VirtualRanks::VirtualRanks(const Bundle& bundle, at::Device device) : graph_(&bundle.graph) {
   if (bundle.graph.order.size() != bundle.graph.tasks.size()) throw std::runtime_error("the graph has no global order");
@@ -145,4 +146,4 @@ void VirtualRanks::dump_gradients_of_step(int step, const std::string& directory
   for (const auto& rank : ranks_) rank->dump_gradients_of_step(step, directory);
 }
 
-}  // namespace slipway::exec
+}  // namespace slipway::test

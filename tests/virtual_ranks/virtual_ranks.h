@@ -4,8 +4,8 @@
 //
 //   for task in order:  compute → its rank;  transfer → copy;  collective → sum or copy over its members
 //
-// Sums go in rank order, so runs are reproducible bit for bit. Only tests use it: they compare any layout with one
-// process, without a network and without other processes.
+// Sums go in rank order, so runs are reproducible bit for bit. Tests compare any layout with one process so, without a
+// network and without other processes.
 // Guarded by tests/exec/execute_layouts_test.cpp.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 #include "exec/rank/rank_model.h"
 
-namespace slipway::exec {
+namespace slipway::test {
 
 class VirtualRanks {
  public:
@@ -40,7 +40,4 @@ class VirtualRanks {
   std::vector<std::unique_ptr<RankModel>> ranks_;
 };
 
-// Applies a collective to the messages of all members in communicator order.
-void exchange(Collective collective, std::vector<Message>& messages);
-
-}  // namespace slipway::exec
+}  // namespace slipway::test

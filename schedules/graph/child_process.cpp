@@ -1,0 +1,90 @@
+#include "schedules/graph/child_process.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <system_error>
+
+namespace slipway::schedules {
+namespace {
+
+[[noreturn]] void fail(const std::string& purpose) { throw std::system_error(errno, std::generic_category(), purpose); }
+
+// Calls again while a signal interrupts the call.
+template <class Call>
+auto uninterrupted(const Call& call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
+}  // namespace
+
+Pipe open_pipe(const std::string& purpose) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) fail(purpose);
+  return {ends[0], ends[1]};
+}
+
+pid_t fork_child(const std::string& purpose, const std::function<void()>& work) {
+  const pid_t parent = getpid(), child = fork();
+  if (child < 0) fail(purpose);
+  if (child > 0) return child;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);  // it ended in between
+  work();
+  _exit(0);  // no destructors, no buffered output of the parent
+}
+
+void leave_interrupts_to_parent() {
+  std::signal(SIGINT, SIG_IGN);
+  std::signal(SIGTERM, SIG_IGN);
+}
+
+bool write_all(int file, const void* from, std::size_t size) {
+  const auto* at = static_cast<const std::byte*>(from);
+  while (size > 0) {
+    const ssize_t count = uninterrupted([&] { return write(file, at, size); });
+    if (count <= 0) return false;
+    at += count;
+    size -= static_cast<std::size_t>(count);
+  }
+  return true;
+}
+
+bool read_all(int file, void* to, std::size_t size) {
+  auto* at = static_cast<std::byte*>(to);
+  while (size > 0) {
+    const ssize_t count = uninterrupted([&] { return read(file, at, size); });
+    if (count <= 0) return false;
+    at += count;
+    size -= static_cast<std::size_t>(count);
+  }
+  return true;
+}
+
+bool read_some(int file, std::string& text) {
+  char part[4096];
+  const ssize_t count = uninterrupted([&] { return read(file, part, sizeof part); });
+  if (count <= 0) return false;
+  text.append(part, static_cast<std::size_t>(count));
+  return true;
+}
+
+int reap(pid_t child) {
+  int status = 0;
+  uninterrupted([&] { return waitpid(child, &status, 0); });
+  return status;
+}
+
+std::string signal_text(int signal) {
+  const char* name = strsignal(signal);
+  return "signal " + std::to_string(signal) + (name == nullptr ? "" : " (" + std::string(name) + ")");
+}
+
+}  // namespace slipway::schedules
