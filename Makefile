@@ -9,9 +9,9 @@ STEP := setup/step.sh
 GENERATOR = $(if $(wildcard $(BUILD)/CMakeCache.txt),,-G Ninja)
 TORCH = $(if $(SLIPWAY_TORCH),-DSLIPWAY_TORCH="$(SLIPWAY_TORCH)")
 # The packages of tests, where a goal needs them.
-PACKAGES = $(if $(filter test differential sanitize sanitize-threads bench format check-format,$(MAKECMDGOALS)),test,$(if $(filter package check-package,$(MAKECMDGOALS)),package,$(if $(filter fuzz,$(MAKECMDGOALS)),fuzz)))
+PACKAGES = $(if $(filter test differential sanitize sanitize-threads bench format check-format,$(MAKECMDGOALS)),test,$(if $(filter package check-package,$(MAKECMDGOALS)),package,$(if $(filter fuzz,$(MAKECMDGOALS)),fuzz,$(if $(filter check-aarch64,$(MAKECMDGOALS)),aarch64))))
 
-.PHONY: all setup packages torchtitan configure demo test differential sanitize sanitize-threads pictures format check-format bench fuzz gpu-program test-gpu gpu-kit package rank-package check-package clean help
+.PHONY: all setup packages torchtitan configure demo test differential sanitize sanitize-threads pictures format check-format bench fuzz gpu-program test-gpu gpu-kit package rank-package check-package check-aarch64 clean help
 
 all: packages  ## what make alone does: install what is missing, build build/slipway, then build/slipway-rank
 	@setup/build.sh $(BUILD) $(JOBS) $(GENERATOR) $(TORCH)
@@ -101,11 +101,21 @@ package: gpu-program  ## the same, and slipway with all its libraries as a tarba
 check-package: package  ## try tarball and wheel in bare Debian 11, 12 and 13, as a user without root
 	@BUILD="$(BUILD)" setup/check-package.sh "$(BUILD)/bare"
 
+# The sysroot is 0.6 GB. What the two programs answer must be the same.
+ARM = $(BUILD)/aarch64
+check-aarch64: configure  ## build slipway for Linux on Arm, and compare its answers under qemu with the x86-64 program's
+	@$(STEP) "Building $(BUILD)/slipway" cmake --build $(BUILD) --parallel $(JOBS) --target slipway
+	@$(STEP) "Debian's libraries for aarch64" setup/aarch64.sh "$(ARM)/sysroot"
+	@$(STEP) "Configuring $(ARM)" cmake -S . -B $(ARM) $(if $(wildcard $(ARM)/CMakeCache.txt),,-G Ninja --toolchain setup/aarch64.cmake) \
+	  -DCMAKE_SYSROOT="$(abspath $(ARM)/sysroot)" -DSLIPWAY_TESTS=OFF
+	@$(STEP) "Building $(ARM)/slipway" cmake --build $(ARM) --parallel $(JOBS) --target slipway
+	@$(STEP) "Comparing answers" python3 tests/aarch64/same_answers.py $(BUILD) $(ARM)
+
 clean:  ## remove build/ (installed packages and .venv/ stay)
 	rm -rf $(BUILD)
 
 help:  ## print this list
-	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' Makefile | while IFS="	" read -r target text; do \
+	@sed -n 's/^\([a-z0-9-]*\):.*  ## /\1\t/p' Makefile | while IFS="	" read -r target text; do \
 	  printf 'make %-16s %s\n' "$$target" "$$text"; done
 	@echo "BUILD=DIR builds in DIR instead of build/; JOBS=N runs N compilers, tests and fuzz targets at a time"
 	@echo "SLIPWAY_TORCH=DIR uses the PyTorch 2.11 whose torch/ folder is DIR instead of installing one in .venv/"

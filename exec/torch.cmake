@@ -1,15 +1,16 @@
 # Targets slipway_torch (torch_cpu, c10) and slipway_torch_cuda (torch_cuda, c10_cuda besides) for an installed
 # PyTorch wheel. By hand, because find_package(Torch) of this wheel fails where no CUDA toolkit is installed.
-# Looked for in: SLIPWAY_TORCH (cache), SLIPWAY_TORCH (environment), .venv as setup/libtorch.sh makes it.
+# Looked for in: SLIPWAY_TORCH (cache), SLIPWAY_TORCH (environment), .venv as setup/libtorch.sh makes it. The last two are
+# this machine's, so a cross build takes the first alone.
 set(torch "${SLIPWAY_TORCH}")
-if(NOT torch AND DEFINED ENV{SLIPWAY_TORCH})
+if(NOT torch AND DEFINED ENV{SLIPWAY_TORCH} AND NOT CMAKE_CROSSCOMPILING)
   set(torch "$ENV{SLIPWAY_TORCH}")
 endif()
 set(pins "")
 if(EXISTS ${CMAKE_SOURCE_DIR}/.venv/slipway-pins)
   file(READ ${CMAKE_SOURCE_DIR}/.venv/slipway-pins pins)
 endif()
-if(NOT torch AND pins)  # empty while an installation runs
+if(NOT torch AND pins AND NOT CMAKE_CROSSCOMPILING)  # empty while an installation runs
   file(GLOB torch ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
 endif()
 

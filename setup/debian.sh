@@ -1,12 +1,12 @@
 #!/bin/sh
-# debian.sh [test|package|fuzz]: installs the Debian packages that are missing, and only those: what the programs are built
-# with, with `test` also what tests, benchmarks and make format need, with `package` what make package needs, with `fuzz` what
-# make fuzz needs. Slipway is tested on Debian 12. The second word of a line is the upstream version there; another version is
-# noted, not refused. Without a second word, any version will do.
+# debian.sh [test|package|fuzz|aarch64]: installs the Debian packages that are missing, and only those: what the programs are
+# built with, with `test` also what tests, benchmarks and make format need, with `package`, `fuzz` or `aarch64` what make
+# package, make fuzz or make check-aarch64 needs. Slipway is tested on Debian 12. The second word of a line is the upstream
+# version there; another version is noted, not refused. Without a second word, any version will do.
 set -eu
 
 case "$#,${1:-}" in
-  0, | 1,test | 1,package | 1,fuzz) ;;
+  0, | 1,test | 1,package | 1,fuzz | 1,aarch64) ;;
   *) sed -n '2,5s/^# //p' "$0" >&2; exit 2 ;;
 esac
 
@@ -53,6 +53,11 @@ fuzz_packages="
 clang-19 1:19
 libclang-rt-19-dev 1:19
 "
+aarch64_packages="
+g++-aarch64-linux-gnu 4:12.2
+qemu-user-static 1:7.2
+"
+if [ "${1:-}" = aarch64 ]; then packages="$packages$aarch64_packages"; fi
 if [ "${1:-}" = fuzz ]; then packages="$packages$fuzz_packages"; fi
 if [ "${1:-}" = package ]; then packages="$packages$package_packages"; fi
 if [ "${1:-}" = test ]; then packages="$packages$test_packages"; fi

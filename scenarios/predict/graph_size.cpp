@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -87,7 +88,7 @@ double free_of_machine() {
 double free_of_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return unlimited;
-  constexpr double page = 4096;
+  const auto page = static_cast<double>(::sysconf(_SC_PAGESIZE));  // 4 KiB on x86-64, 64 KiB on many Arm hosts
   return std::max(0.0, static_cast<double>(limit.rlim_cur) - page * number_in("/proc/self/statm"));
 }
 

@@ -46,10 +46,10 @@ def commands_of(path, only):
 
 
 class Surroundings:
-    """What a command runs in. `changed`: everything but the command is different."""
+    """What a command runs in. `changed`: everything but the command is different. `under`: what runs the program, as an emulator."""
 
-    def __init__(self, program, folder, changed, locales):
-        self.program, self.folder, self.changed = program, folder, changed
+    def __init__(self, program, folder, changed, locales, under=()):
+        self.program, self.folder, self.changed, self.under = program, folder, changed, under
         base = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "COLUMNS": "120"}
         usual = {"LC_ALL": "C.UTF-8", "TZ": "UTC", "TERM": "dumb"}
         other = {"LC_ALL": f"{COMMA}.UTF-8" if locales else "C", "LANG": f"{COMMA}.UTF-8", "TZ": "Asia/Kathmandu",
@@ -73,7 +73,7 @@ class Surroundings:
 
     def call(self, words, place):
         environment = self.environment | {"HOME": str(place / ".home"), "TMPDIR": str(place / ".tmp")}
-        return subprocess.run([str(self.program), *words], cwd=place, env=environment, stdin=subprocess.DEVNULL,
+        return subprocess.run([*self.under, str(self.program), *words], cwd=place, env=environment, stdin=subprocess.DEVNULL,
                               capture_output=True, preexec_fn=self.begin, timeout=600)
 
     def answer(self, commands, number):
