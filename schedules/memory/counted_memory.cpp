@@ -15,18 +15,6 @@
 namespace slipway::schedules {
 namespace {
 
-// Stage s of `layers` has so many; the embedding goes with the first stage and the head with the last.
-std::vector<BlockRange> ranges_of(const std::vector<int>& layers) {
-  std::vector<BlockRange> ranges;
-  int at = 0;
-  for (std::size_t stage = 0; stage < layers.size(); ++stage) {
-    const int first = at;
-    at += layers[stage] + (stage == 0 ? 1 : 0) + (stage + 1 == layers.size() ? 1 : 0);
-    ranges.push_back({first, at});
-  }
-  return ranges;
-}
-
 struct Stages {
   Stages(const Step& of, const CountedAs& how)
       : step(of),
@@ -37,7 +25,7 @@ struct Stages {
         elements(elements_of_blocks(of)),
         actions(action_lists(of)),
         placement(placement_of(actions, schedule_shape(of))) {
-    const std::vector<BlockRange> parts = own_split ? ranges_of(how.layers) : split_blocks(of.model, of.layout);
+    const std::vector<BlockRange> parts = own_split ? block_ranges(how.layers) : split_blocks(of.model, of.layout);
     for (int copy = 0; copy < placement.copies; ++copy) ranges.insert(ranges.end(), parts.begin(), parts.end());
   }
 

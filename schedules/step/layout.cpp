@@ -103,8 +103,9 @@ void check_list(const std::vector<int>& list, int layers, int stages) {
   }
 }
 
-// Block ranges from layers per stage: the embedding is block 0, layer i is block i + 1, the head comes last.
-std::vector<BlockRange> ranges_of(const std::vector<int>& layers_per_stage) {
+}  // namespace
+
+std::vector<BlockRange> block_ranges(const std::vector<int>& layers_per_stage) {
   std::vector<BlockRange> ranges;
   int at = 0;
   for (std::size_t s = 0; s < layers_per_stage.size(); ++s) {
@@ -114,8 +115,6 @@ std::vector<BlockRange> ranges_of(const std::vector<int>& layers_per_stage) {
   }
   return ranges;
 }
-
-}  // namespace
 
 int rank_count(const Layout& layout) { return layout.tensor * layout.context * layout.data * layout.pipeline; }
 
@@ -193,12 +192,12 @@ std::vector<BlockRange> split_blocks(const Model& model, const Layout& layout) {
   const int layers = blocks - 2;
   switch (layout.split) {
     case SplitKind::even:
-      return ranges_of(even_layers(layers, stages));
+      return block_ranges(even_layers(layers, stages));
     case SplitKind::list:
       check_list(layout.split_list, layers, stages);
-      return ranges_of(layout.split_list);
+      return block_ranges(layout.split_list);
     case SplitKind::balanced:
-      if (!layout.split_list.empty()) return ranges_of(layout.split_list);
+      if (!layout.split_list.empty()) return block_ranges(layout.split_list);
       break;
   }
   std::vector<BlockRange> ranges;

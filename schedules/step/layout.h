@@ -73,6 +73,8 @@ struct BlockRange {
   int first = 0, last = 0;
   bool operator==(const BlockRange&) const = default;
 };
+// Block ranges of so many layers per stage: the embedding is block 0, layer i is block i + 1, the head comes last.
+std::vector<BlockRange> block_ranges(const std::vector<int>& layers_per_stage);
 // Returns one range per stage. The embedding goes with the first stage, the head with the last.
 // even: early stages get one more layer; with one or two layers fewer than stages, the last stage has only the head, and
 // the first one only the embedding (Llama 3 405B, Llama Team 2024: 126 layers on 16 × 8 stages). balanced: the largest
