@@ -9,6 +9,7 @@
 
 #include "exec/operators/operators.h"
 #include "exec/rank/optimizer.h"
+#include "exec/rank/rank_model.h"
 #include "exec/rank/slots.h"
 #include "exec/transport/device.h"
 #include "schedules/lower/lowering.h"
