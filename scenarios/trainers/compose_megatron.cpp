@@ -83,7 +83,9 @@ void megatron_split(Reading& reading) {
 
 void megatron_vocabulary(Reading& reading) {
   if (reading.has("model.vocab")) return;
-  const std::int64_t multiple = reading.whole("make-vocab-size-divisible-by", 128) * reading.count("layout.tensor", 1);
+  std::int64_t multiple = 0, padded = 0;
+  const bool is_huge = __builtin_mul_overflow(reading.whole("make-vocab-size-divisible-by", 128),
+                                              reading.count("layout.tensor", 1), &multiple);
   std::int64_t words = reading.whole("vocab-size", 0);
   const char* from = "vocab-size";
   for (const char* argument : {"tokenizer-model", "vocab-file", "tokenizer-type"}) {
@@ -98,8 +100,11 @@ void megatron_vocabulary(Reading& reading) {
         "vocab-size",
         "the vocabulary follows from no argument: its tokenizer is unknown; allowed: --vocab-size, or a scenario key",
         "give it: --set model.vocab=N");
-  if (multiple <= 0) return reading.refuse("make-vocab-size-divisible-by", "it must be positive", "correct it");
-  const std::int64_t padded = (words + multiple - 1) / multiple * multiple;
+  if (multiple <= 0 && !is_huge)
+    return reading.refuse("make-vocab-size-divisible-by", "it must be positive", "correct it");
+  if (is_huge || __builtin_add_overflow(words, multiple - 1, &padded))
+    return reading.refuse("vocab-size", "no vocabulary is so large", "correct it, or --make-vocab-size-divisible-by");
+  padded = padded / multiple * multiple;
   if (std::string_view(from) != "vocab-size")
     reading.note(NoteKind::assumed, "model.vocab",
                  fmt::format("{}: the tokenizer's {} words, padded to a multiple of {}", padded, words, multiple));
