@@ -58,17 +58,14 @@ Plan plan(const Scenario& scenario, const PlanOptions& options) {
     how.interrupted = options.watch.interrupted;
     if (options.watch.progress)
       how.progress = [&](const scenarios::SearchProgress& now) { options.watch.progress(now.share); };
-    const auto space_of = [&](const scenarios::Scenario& changed, bool keeps) {
-      return scenarios::search_space(changed, keeps ? options.keep : std::vector<std::string>{});
-    };
-    const bool keeps = !options.keep.empty();
-    const scenarios::SearchResult found = scenarios::search_layouts(read, space_of(read, keeps), how);
+    const scenarios::SearchResult found =
+        scenarios::search_layouts(read, scenarios::search_space(read, options.keep), how);
     Plan answer;
     answer.best = rows_of(found.best);
     answer.front = rows_of(found.pareto);
     if (found.closest) {
       answer.closest = row_of(*found.closest);
-      answer.remedies = scenarios::remedies(read, keeps, space_of, *found.closest, how);
+      answer.remedies = scenarios::remedies(read, options.keep, *found.closest, how);
     }
     answer.legal = found.legal, answer.too_large = found.too_large, answer.simulated = found.simulated;
     answer.complete = found.complete;

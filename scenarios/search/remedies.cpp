@@ -12,18 +12,18 @@
 namespace slipway::scenarios {
 namespace {
 
-using SpaceOf = std::function<SearchSpace(const Scenario&, bool)>;
 constexpr int most_times = 64;
 
 class Trial {
  public:
-  Trial(const SpaceOf& space_of, const SearchOptions& options) : space_of_(space_of), options_(options) {}
+  Trial(const std::vector<std::string>& kept, const SearchOptions& options) : kept_(kept), options_(options) {}
 
   // A fitting layout of `scenario` among those with the least memory.
   std::optional<Step> fitting(const Scenario& scenario, bool keeps) const {
     try {
-      const Screening screened = screen(scenario, space_of_(scenario, keeps), options_.memory_share,
-                                        workers_of(options_), [this] { return interrupted(); });
+      const SearchSpace space = search_space(scenario, keeps ? kept_ : std::vector<std::string>{});
+      const Screening screened =
+          screen(scenario, space, options_.memory_share, workers_of(options_), [this] { return interrupted(); });
       for (const Candidate& candidate : screened.smallest)
         if (fits(price_if_it_fits(scenario, candidate.choice, options_.memory_share), options_.memory_share))
           return candidate.choice;
@@ -35,7 +35,7 @@ class Trial {
   bool interrupted() const { return options_.interrupted && options_.interrupted(); }
 
  private:
-  const SpaceOf& space_of_;
+  const std::vector<std::string>& kept_;
   const SearchOptions& options_;
 };
 
@@ -74,10 +74,11 @@ void try_sequence(const Trial& trial, const Scenario& scenario, bool keeps, std:
 
 }  // namespace
 
-std::vector<std::string> remedies(const Scenario& scenario, bool keeps, const SpaceOf& space_of,
+std::vector<std::string> remedies(const Scenario& scenario, const std::vector<std::string>& kept,
                                   const PricedLayout& closest, const SearchOptions& options) {
+  const bool keeps = !kept.empty();
   std::vector<std::string> list;
-  const Trial trial(space_of, options);
+  const Trial trial(kept, options);
   if (const auto choice = keeps ? trial.fitting(scenario, false) : std::nullopt)
     list.push_back("without --keep: " + layout_text(*choice));
   try_nodes(trial, scenario, keeps, list);

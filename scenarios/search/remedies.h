@@ -6,10 +6,9 @@
 
 namespace slipway::scenarios {
 
-// "16 nodes instead of 8: tensor 8, ..." Powers of two, the smallest that suffices. `space_of`: the space of a changed
-// scenario, with or without --keep. `keeps`: with --keep at first.
-std::vector<std::string> remedies(const Scenario& scenario, bool keeps,
-                                  const std::function<SearchSpace(const Scenario&, bool keeps)>& space_of,
+// "16 nodes instead of 8: tensor 8, ..." Powers of two, the smallest that suffices. `kept`: the keys that the search kept; the
+// first remedy is to keep none. Of the options, those of memory, workers and interruption count.
+std::vector<std::string> remedies(const Scenario& scenario, const std::vector<std::string>& kept,
                                   const PricedLayout& closest, const SearchOptions& options);
 
 }  // namespace slipway::scenarios

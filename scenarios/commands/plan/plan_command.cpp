@@ -167,7 +167,6 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
     return status_done;
   }
   KnownPrices known, found;
-  SearchOptions other_searches = search;  // of changed scenarios: nothing is known of them
   if (const auto folder = options.text("merge")) {
     known = merged_prices(*folder, identity_of(options, scenario));
     search.known = &known;
@@ -186,16 +185,12 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   };
   search.columns = table_columns();
   search.interrupted = CatchInterrupts::asked;
-  other_searches.progress = search.progress, other_searches.interrupted = search.interrupted;
   SearchResult result;
   std::vector<std::string> other_ways;
   try {
-    const bool keeps = !options.all("keep").empty();
-    const auto space_of = [&](const Scenario& changed, bool obeys) {
-      return search_space(changed, obeys ? options.all("keep") : std::vector<std::string>{});
-    };
-    result = search_layouts(scenario, space_of(scenario, keeps), search);
-    if (result.closest) other_ways = remedies(scenario, keeps, space_of, *result.closest, other_searches);
+    const std::vector<std::string> kept = options.all("keep");
+    result = search_layouts(scenario, search_space(scenario, kept), search);
+    if (result.closest) other_ways = remedies(scenario, kept, *result.closest, search);
   } catch (const std::invalid_argument& error) {
     throw UsageError(path + ": " + error.what());
   }
