@@ -36,6 +36,7 @@ struct EdgeSet {
   bool carries_traffic = false, contended = false;
 };
 
+// Per task: an earlier one of the same work, kind and members, whose form it shares, or itself.
 std::vector<TaskId> alike_tasks(const TaskGraph& graph);
 // True if the cluster has links that are not a single port's own.
 bool has_shared_links(const Cluster& cluster);
@@ -50,7 +51,7 @@ struct LinkUse {
   std::vector<std::array<std::size_t, pattern_kinds>> set_of{};  // [communicator][pattern]; no_set: none yet
   std::vector<EdgeSet> sets{};
   std::vector<std::uint32_t> set_of_task{};
-  std::vector<TaskId> alike{};  // per task: an earlier one of the same work, kind and members, or itself
+  std::vector<TaskId> alike{};  // alike_tasks
 
   std::span<const Edge> edges_of(const EdgeSet& set) const {
     return {forms.edges.data() + set.first, forms.edges.data() + set.last};

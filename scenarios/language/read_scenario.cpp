@@ -307,6 +307,14 @@ LoadResult read_scenario(const ScenarioSource& source, const DeriveSplit& derive
   return loaded(std::move(document), std::move(defects), source, derive_split, Text::resolved);
 }
 
+ScenarioRefused::ScenarioRefused(std::vector<ScenarioError> errors)
+    : UsageError("the scenario cannot be used:\n" + describe(errors)), errors_(std::move(errors)) {}
+
+Scenario accepted(LoadResult loaded) {
+  if (!loaded.errors.empty()) throw ScenarioRefused(std::move(loaded.errors));
+  return std::move(loaded.scenario);
+}
+
 LoadResult read_run(const Value& document, const DeriveSplit& derive_split) {
   return loaded(document, {}, {}, derive_split, Text::none);
 }

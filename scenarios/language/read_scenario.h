@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/files/usage_error.h"
 #include "scenarios/language/document.h"
 #include "scenarios/language/scenario.h"
 #include "scenarios/language/settings.h"
@@ -30,6 +31,18 @@ struct ScenarioSource {
 };
 
 LoadResult read_scenario(const ScenarioSource& source, const DeriveSplit& derive_split = nullptr);
+// A scenario with mistakes. what() lists all of them in words.
+class ScenarioRefused : public UsageError {
+ public:
+  explicit ScenarioRefused(std::vector<ScenarioError> errors);
+  const std::vector<ScenarioError>& errors() const { return errors_; }
+
+ private:
+  std::vector<ScenarioError> errors_;
+};
+// The scenario of a load without errors. Throws ScenarioRefused for any other.
+Scenario accepted(LoadResult loaded);
+
 // Reads a run of a table: it has no file and gets no resolved text.
 LoadResult read_run(const Value& document, const DeriveSplit& derive_split = nullptr);
 

@@ -37,14 +37,7 @@ LoadResult load_scenario_text(const std::string& text, const std::string& path) 
 
 LoadResult load_run(const Value& document) { return read_run(document, derive_split); }
 
-ScenarioRefused::ScenarioRefused(std::vector<ScenarioError> errors)
-    : UsageError("the scenario cannot be used:\n" + describe(errors)), errors_(std::move(errors)) {}
-
-Scenario checked_scenario(const ScenarioSource& source) {
-  LoadResult loaded = load_scenario(source);
-  if (!loaded.errors.empty()) throw ScenarioRefused(std::move(loaded.errors));
-  return std::move(loaded.scenario);
-}
+Scenario checked_scenario(const ScenarioSource& source) { return accepted(load_scenario(source)); }
 
 Scenario checked_scenario(const std::string& path, const std::vector<std::string>& overrides,
                           const std::string& option) {
@@ -52,8 +45,7 @@ Scenario checked_scenario(const std::string& path, const std::vector<std::string
   const std::string usual = "--set ";
   for (ScenarioError& defect : loaded.errors)
     if (defect.file.starts_with(usual)) defect.file.replace(0, usual.size(), option + " ");
-  if (!loaded.errors.empty()) throw ScenarioRefused(std::move(loaded.errors));
-  return std::move(loaded.scenario);
+  return accepted(std::move(loaded));
 }
 
 }  // namespace slipway::scenarios

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/files/usage_error.h"
 #include "scenarios/language/document.h"
 #include "scenarios/language/read_scenario.h"
 #include "scenarios/language/scenario.h"
@@ -24,16 +23,6 @@ LoadResult load_scenario(const std::string& path, const std::vector<std::string>
 LoadResult load_scenario_text(const std::string& text, const std::string& path);
 // The same of a run in a table (scenarios/language/read_scenario.h).
 LoadResult load_run(const Value& document);
-
-// A scenario with mistakes: the message has all of them, and what() its words for people.
-class ScenarioRefused : public UsageError {
- public:
-  explicit ScenarioRefused(std::vector<ScenarioError> errors);
-  const std::vector<ScenarioError>& errors() const { return errors_; }
-
- private:
-  std::vector<ScenarioError> errors_;
-};
 
 // The scenario, or ScenarioRefused with all load errors at once.
 Scenario checked_scenario(const ScenarioSource& source);

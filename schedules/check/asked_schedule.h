@@ -1,6 +1,6 @@
 // A schedule that a caller's function makes. The function is asked once for each shape, and its lists are checked before
 // anybody sees them.
-// Guarded by tests/python/schedule_test.py.
+// Guarded by tests/library/libslipway_test.cpp and tests/python/schedule_test.py.
 #pragma once
 
 #include <functional>

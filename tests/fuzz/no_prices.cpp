@@ -14,14 +14,7 @@ LoadResult load_scenario_text(const std::string& text, const std::string& path) 
   return read_scenario({path, {}, text});
 }
 
-ScenarioRefused::ScenarioRefused(std::vector<ScenarioError> errors)
-    : UsageError("the scenario cannot be used:\n" + describe(errors)), errors_(std::move(errors)) {}
-
-Scenario checked_scenario(const ScenarioSource& source) {
-  LoadResult loaded = load_scenario(source);
-  if (!loaded.errors.empty()) throw ScenarioRefused(std::move(loaded.errors));
-  return std::move(loaded.scenario);
-}
+Scenario checked_scenario(const ScenarioSource& source) { return accepted(load_scenario(source)); }
 
 LoadResult load_run(const Value& document) { return read_run(document); }
 
