@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "scenarios/commands/plan/answer.h"
 #include "scenarios/predict/load_scenario.h"
@@ -430,27 +431,72 @@ TEST_F(ImportCommand, ARecipesArgumentsAreAddedAndThoseGivenHoldAgainstThem) {
   EXPECT_THAT(import_line(llama, {"--recipe", "moonlight-16b-a3b@7"}).err, HasSubstr("has no version '7'; allowed: "));
 }
 
-// --recompute-modules came with Megatron-Core 0.13.
+// --recompute-modules came with Megatron-Core 0.12 (the tag core_v0.12.0; the CHANGELOG says 0.13).
 TEST_F(ImportCommand, AVersionOfTheTrainerRefusesWhatItHasNot) {
   const std::string modules = llama + "--recompute-granularity selective --recompute-modules layernorm";
   const auto with = [&](const std::string& trainer) {
     return import_line(modules, {"--set", "cluster.trainer=" + trainer});
   };
-  EXPECT_EQ(with("megatron-core@0.13").status, 0);
-  EXPECT_EQ(scenario().trainer_version, "0.13");
+  EXPECT_EQ(with("megatron-core@0.12").status, 0);
+  EXPECT_EQ(scenario().trainer_version, "0.12");
   EXPECT_EQ(with("megatron-core").status, 0);
-  const Answer old = with("megatron-core@0.12");
+  const Answer old = with("megatron-core@0.11");
   EXPECT_EQ(old.status, 2);
   EXPECT_THAT(old.err,
-              HasSubstr("--recompute-modules: it is an argument of 0.13 and later; cluster.trainer says 0.12"));
+              HasSubstr("--recompute-modules: it is an argument of 0.12 and later; cluster.trainer says 0.11"));
   EXPECT_THAT(with("megatron-core@0.99").err, HasSubstr("there is no version '0.99' of megatron-core"));
+}
+
+// Megatron-Core 0.12 and 0.13 call it custom FSDP, 0.14 and later Megatron-FSDP.
+TEST_F(ImportCommand, ARenamedArgumentIsReadInTheVersionsThatHaveThatName) {
+  const auto with = [&](const std::string& argument, const std::string& version) {
+    return import_line(llama + argument + " --data-parallel-sharding-strategy optim_grads_params",
+                       {"--set", "cluster.trainer=megatron-core@" + version});
+  };
+  for (const auto& [argument, version] : {std::pair("--use-custom-fsdp", "0.12"), {"--use-megatron-fsdp", "0.14"}}) {
+    ASSERT_EQ(with(argument, version).status, 0) << argument;
+    EXPECT_EQ(scenario().step.layout.zero, 3) << argument;
+  }
+  EXPECT_THAT(with("--use-custom-fsdp", "0.14").err, HasSubstr("--use-custom-fsdp: it is an argument of 0.12 to 0.13"));
+  EXPECT_THAT(with("--use-megatron-fsdp", "0.13").err,
+              HasSubstr("--use-megatron-fsdp: it is an argument of 0.14 and later"));
+}
+
+// Files of Megatron-LM@d98e8a64 and of torchtitan@238fa995, two commits after 0.2.2.
+TEST_F(ImportCommand, PublishedFilesHaveTheArgumentsOfTheirOwnVersionAlone) {
+  int files = 0;
+  for (const auto& [folder, of, trainer] :
+       {std::tuple("megatron", "golden__", "megatron-core@main"), {"torchtitan", "", "torchtitan@0.2"}})
+    for (const auto& entry : std::filesystem::directory_iterator(arguments + folder)) {
+      if (!entry.path().filename().string().starts_with(of)) continue;
+      const Answer answer = import({entry.path().string(), "--set", std::string("cluster.trainer=") + trainer});
+      EXPECT_THAT(answer.err, Not(HasSubstr("it is an argument of"))) << entry.path();
+      ++files;
+    }
+  EXPECT_GE(files, 15);
+}
+
+// Keys of torchtitan's TOMLs that have moved: 0.1, 0.2 and the dotted names of 0.3.
+TEST_F(ImportCommand, AKeyOfTorchtitanIsReadInTheSectionThatItsVersionHas) {
+  const auto with = [&](const std::string& toml, const std::string& version) {
+    std::ofstream(path("x.toml")) << "[model]\nname = 'llama3'\nflavor = '8B'\n" << toml;
+    return import({path("x.toml"), "--set", "cluster.trainer=torchtitan@" + version});
+  };
+  const std::string first = "[training]\ncompile = true\nseed = 1\n[float8]\nfilter_fqns = ['output']\n";
+  const std::string second = "[compile]\nenable = true\n[debug]\nseed = 1\n";
+  EXPECT_EQ(with(first, "0.1").status, 0);
+  EXPECT_EQ(with(second, "0.2").status, 0);
+  EXPECT_THAT(with(first, "0.2").err, HasSubstr("--training.compile: it is an argument of 0.1 and before"));
+  EXPECT_THAT(with(second, "0.1").err, HasSubstr("--compile.enable: it is an argument of 0.2 and later"));
+  EXPECT_THAT(with("[training]\nseed = 1\n", "0.3").err,
+              HasSubstr("--training.seed: it is an argument of 0.2 and before"));
 }
 
 TEST_F(ImportCommand, ListPrintsADictionaryByTrainerAndVersion) {
   const auto listed = [&](const std::string& trainer) { return slipway_with({"list", "arguments", trainer}); };
   EXPECT_THAT(listed("megatron-bridge").out, HasSubstr("--tensor-model-parallel-size"));
-  EXPECT_THAT(listed("megatron-core@0.13").out, HasSubstr("--recompute-modules"));
-  EXPECT_THAT(listed("megatron-core@0.12").out, Not(HasSubstr("--recompute-modules")));
+  EXPECT_THAT(listed("megatron-core@0.12").out, HasSubstr("--recompute-modules"));
+  EXPECT_THAT(listed("megatron-core@0.11").out, Not(HasSubstr("--recompute-modules")));
   EXPECT_THAT(listed("hugging-face").out, HasSubstr("--use_cache"));
   EXPECT_THAT(listed("megatron-croe").err, HasSubstr("did you mean 'slipway list arguments megatron-core'?"));
   EXPECT_THAT(slipway_with({"list", "recipes", "torchtitan"}).out, HasSubstr("llama3_8b: torchtitan 0.3"));

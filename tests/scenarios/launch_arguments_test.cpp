@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <map>
+#include <tuple>
 
 #include "scenarios/commands/plan/answer.h"
 #include "scenarios/predict/load_scenario.h"
@@ -173,6 +174,23 @@ TEST(LaunchArguments, OfTorchtitanNameTheDtype) {
   EXPECT_THAT(launch(large, {}, "torchtitan").arguments, Contains("--training.mixed_precision_param bfloat16"));
   EXPECT_THAT(launch(large, {"run.dtype=float32"}, "torchtitan").arguments,
               Contains("--training.mixed_precision_param float32"));
+}
+
+// --cuda-graph-modules came with 0.18, Megatron-FSDP with 0.14, --fp8-recipe with 0.12. What else of the same key an older
+// version takes stands for none of them.
+TEST(LaunchArguments, OfAnOlderMegatronSayWhatItHasNotAndLeaveItOut) {
+  const auto with = [&](const std::string& version, const std::string& key) {
+    return launch(large, {"cluster.trainer=megatron-core@" + version, key}, "megatron");
+  };
+  for (const auto& [version, key, argument] :
+       {std::tuple("0.17", "schedule.cuda_graphs=[attn, mlp]", "--cuda-graph-modules"),
+        {"0.13", "layout.zero=3", "--use-megatron-fsdp"},
+        {"0.11", "run.fp8=tensorwise", "--fp8-recipe"}}) {
+    const auto found = with(version, key);
+    EXPECT_THAT(found.refused, Contains(HasSubstr(std::string(argument) + ": it is an argument of"))) << version;
+    EXPECT_THAT(found.arguments, Not(Contains(HasSubstr(argument)))) << version;
+    EXPECT_THAT(with("main", key).arguments, Contains(HasSubstr(argument)));
+  }
 }
 
 // Its converters (torchtitan 0.3.0, torchtitan/components/quantization) and its only dtype of reductions.
