@@ -106,6 +106,7 @@ ARM = $(BUILD)/aarch64
 check-aarch64: configure  ## build slipway for Linux on Arm, and compare its answers under qemu with the x86-64 program's
 	@$(STEP) "Building $(BUILD)/slipway" cmake --build $(BUILD) --parallel $(JOBS) --target slipway
 	@$(STEP) "Debian's libraries for aarch64" setup/aarch64.sh "$(ARM)/sysroot"
+	@$(STEP) "SimGrid for aarch64" env JOBS="$(JOBS)" setup/simgrid.sh "$(ARM)/simgrid" "$(ARM)/sysroot"
 	@$(STEP) "Configuring $(ARM)" cmake -S . -B $(ARM) $(if $(wildcard $(ARM)/CMakeCache.txt),,-G Ninja --toolchain setup/aarch64.cmake) \
 	  -DCMAKE_SYSROOT="$(abspath $(ARM)/sysroot)" -DSLIPWAY_TESTS=OFF
 	@$(STEP) "Building $(ARM)/slipway" cmake --build $(ARM) --parallel $(JOBS) --target slipway

@@ -292,7 +292,6 @@ std::string wrong_with(const Key& key, const Value& value) {
 
 Settings::Settings(Value document, std::span<const Key> table, Defects& defects)
     : root_(std::move(document)), table_(table), defects_(defects) {
-  expand_shorthands(root_, table_);
   if (root_.kind != Value::Kind::map) {
     defects_.push_back({root_.origin.file, root_.origin.line, "",
                         in_words(root_) + " is not a map; allowed: keys and values", "write 'key: value' lines"});

@@ -165,47 +165,6 @@ std::vector<OutsideFit> outside_of(const FittedRuns& runs, const Step& step) {
   return outside;
 }
 
-}  // namespace
-
-void add_run(const Step& step, const std::string& trainer, const std::string& machine, FittedOf of,
-             std::vector<FittedRuns>& seen) {
-  const auto known = std::ranges::find_if(seen, [&](const FittedRuns& each) {
-    return each.trainer == trainer && each.machine == machine && each.of == of;
-  });
-  FittedRuns& runs = known != seen.end() ? *known : seen.emplace_back(FittedRuns{trainer, machine, of, {}, {}});
-  for (const Quantity& quantity : quantities) widen(runs, quantity.name, quantity.of(step), quantity.of(step));
-  widen(runs, pass_tokens, tokens_of_pass(step), tokens_of_pass(step));
-  for (const Choice& choice : choices)
-    if (const Word word = choice.of(step)) runs.choices[choice.name].insert(*word);
-}
-
-std::vector<OutsideFit> outside_fit(const Scenario& scenario, const std::string& machine, FittedOf of) {
-  if (!scenario.trainer_file.empty()) return {};
-  return outside_of(compared_runs(constants_of(scenario), scenario.trainer.name, machine, of).runs, scenario.step);
-}
-
-std::optional<OutsideFit> short_slices(const Scenario& scenario, const std::string& machine) {
-  if (scenario.step.slices < 2) return std::nullopt;
-  const PooledConstants& constants = constants_of(scenario);
-  FittedRuns runs = runs_of(constants, "", machine, FittedOf::times);
-  if (runs.ranges.empty()) runs = runs_of(constants, "", "", FittedOf::times);
-  const auto range = runs.ranges.find(pass_tokens);
-  if (range == runs.ranges.end()) return std::nullopt;
-  const double here = tokens_of_pass(scenario.step) / scenario.step.slices;
-  if (here >= range->second.least) return std::nullopt;
-  return OutsideFit{"tokens of a slice", here, range->second.least, range->second.most, "", {}};
-}
-
-std::string describe(const OutsideFit& outside) {
-  if (!outside.chosen.empty())
-    return fmt::format("{} {} (fitted: {})", outside.what, outside.chosen, fmt::join(outside.fitted, ", "));
-  return fmt::format("{} {} (fitted: {})", outside.what, outside.here,
-                     outside.least == outside.most ? fmt::format("{}", outside.least)
-                                                   : fmt::format("{} to {}", outside.least, outside.most));
-}
-
-namespace {
-
 bool has_runs(const PooledConstants& constants, const std::string& trainer, const std::string& machine) {
   return !runs_of(constants, trainer, machine, FittedOf::times).ranges.empty();
 }
@@ -256,36 +215,6 @@ void add_own_tables(const Scenario& scenario, Basis& basis) {
   }
 }
 
-}  // namespace
-
-Basis basis_of(const Scenario& scenario) {
-  Basis basis;
-  add_own_tables(scenario, basis);
-  if (scenario.names_trainer) {
-    basis.memory_trainer = scenario.trainer.name;
-    basis.memory_outside = outside_fit(scenario, scenario.cluster.groups.front().machine.name, FittedOf::memory);
-  }
-  if (is_priced_by_trainer(scenario.cluster)) {
-    add_trainers_times(scenario, basis);
-    basis.slices = short_slices(scenario, scenario.cluster.groups.front().machine.name);
-  }
-  return basis;
-}
-
-std::optional<StepInterval> interval_of(const PreparedStep& prepared, double step_s) {
-  return step_interval(prepared, step_s, basis_of(prepared.scenario).outside.size());
-}
-
-Basis without_memory(Basis basis) {
-  basis.memory_trainer.clear();
-  basis.memory_outside.clear();
-  return basis;
-}
-
-// The text of a basis, for one scenario or for many points of a study, and its JSON.
-
-namespace {
-
 std::string unnamed_text(const Basis& basis) {
   const std::string names = fmt::format("{}", fmt::join(basis.fitted_here, ", "));
   return "No trainer is named (cluster.trainer): priced as " + basis.trainer +
@@ -313,7 +242,101 @@ std::string counted_text(const Tally& tally, std::size_t points, const char* nou
   return text;
 }
 
+bool is_quantity(const OutsideFit& outside) { return outside.chosen.empty(); }
+
+Description<OutsideFit> outside_keys() {
+  return Description<OutsideFit>()
+      .key("what", "text", "key or feature of the scenario", &OutsideFit::what)
+      .key("here", "number or text", "its value, or the choice",
+           [](const OutsideFit& each) {
+             return is_quantity(each) ? nlohmann::json(each.here) : nlohmann::json(each.chosen);
+           })
+      .key("least", "number", "of the fitted runs; present of a quantity", &OutsideFit::least)
+      .when(is_quantity)
+      .key("most", "number", "of the fitted runs; present of a quantity", &OutsideFit::most)
+      .when(is_quantity)
+      .key("fitted", "list", "choices of the fitted runs; present of a choice", &OutsideFit::fitted)
+      .when([](const OutsideFit& each) { return !is_quantity(each); });
+}
+
+bool has_trainer(const Basis& basis) { return !basis.trainer.empty(); }
+
+std::string basis_name(const Basis& basis) { return has_trainer(basis) ? basis.trainer : "profile"; }
+
+std::vector<std::string> own_sources(const Basis& basis) {
+  std::vector<std::string> sources = basis.own_profiles;
+  if (!basis.blocks.empty()) sources.push_back(basis.blocks);
+  return sources;
+}
+
+std::vector<OutsideFit> outside_and_slices(const Basis& basis) {
+  std::vector<OutsideFit> outside = basis.outside;
+  if (basis.slices) outside.push_back(*basis.slices);
+  return outside;
+}
+
 }  // namespace
+
+void add_run(const Step& step, const std::string& trainer, const std::string& machine, FittedOf of,
+             std::vector<FittedRuns>& seen) {
+  const auto known = std::ranges::find_if(seen, [&](const FittedRuns& each) {
+    return each.trainer == trainer && each.machine == machine && each.of == of;
+  });
+  FittedRuns& runs = known != seen.end() ? *known : seen.emplace_back(FittedRuns{trainer, machine, of, {}, {}});
+  for (const Quantity& quantity : quantities) widen(runs, quantity.name, quantity.of(step), quantity.of(step));
+  widen(runs, pass_tokens, tokens_of_pass(step), tokens_of_pass(step));
+  for (const Choice& choice : choices)
+    if (const Word word = choice.of(step)) runs.choices[choice.name].insert(*word);
+}
+
+std::vector<OutsideFit> outside_fit(const Scenario& scenario, const std::string& machine, FittedOf of) {
+  if (!scenario.trainer_file.empty()) return {};
+  return outside_of(compared_runs(constants_of(scenario), scenario.trainer.name, machine, of).runs, scenario.step);
+}
+
+std::optional<OutsideFit> short_slices(const Scenario& scenario, const std::string& machine) {
+  if (scenario.step.slices < 2) return std::nullopt;
+  const PooledConstants& constants = constants_of(scenario);
+  FittedRuns runs = runs_of(constants, "", machine, FittedOf::times);
+  if (runs.ranges.empty()) runs = runs_of(constants, "", "", FittedOf::times);
+  const auto range = runs.ranges.find(pass_tokens);
+  if (range == runs.ranges.end()) return std::nullopt;
+  const double here = tokens_of_pass(scenario.step) / scenario.step.slices;
+  if (here >= range->second.least) return std::nullopt;
+  return OutsideFit{"tokens of a slice", here, range->second.least, range->second.most, "", {}};
+}
+
+std::string describe(const OutsideFit& outside) {
+  if (!outside.chosen.empty())
+    return fmt::format("{} {} (fitted: {})", outside.what, outside.chosen, fmt::join(outside.fitted, ", "));
+  return fmt::format("{} {} (fitted: {})", outside.what, outside.here,
+                     outside.least == outside.most ? fmt::format("{}", outside.least)
+                                                   : fmt::format("{} to {}", outside.least, outside.most));
+}
+
+Basis basis_of(const Scenario& scenario) {
+  Basis basis;
+  add_own_tables(scenario, basis);
+  if (scenario.names_trainer) {
+    basis.memory_trainer = scenario.trainer.name;
+    basis.memory_outside = outside_fit(scenario, scenario.cluster.groups.front().machine.name, FittedOf::memory);
+  }
+  if (is_priced_by_trainer(scenario.cluster)) {
+    add_trainers_times(scenario, basis);
+    basis.slices = short_slices(scenario, scenario.cluster.groups.front().machine.name);
+  }
+  return basis;
+}
+
+std::optional<StepInterval> interval_of(const PreparedStep& prepared, double step_s) {
+  return step_interval(prepared, step_s, basis_of(prepared.scenario).outside.size());
+}
+
+Basis without_memory(Basis basis) {
+  basis.memory_trainer.clear();
+  basis.memory_outside.clear();
+  return basis;
+}
 
 std::string without_empty_line(const std::string& paragraph) {
   return paragraph.empty() ? "" : paragraph.substr(0, paragraph.size() - 1);
@@ -374,43 +397,6 @@ std::string basis_text(const std::vector<Basis>& points, const char* noun) {
   }
   return text.empty() ? "" : text + "\n";
 }
-
-namespace {
-
-bool is_quantity(const OutsideFit& outside) { return outside.chosen.empty(); }
-
-Description<OutsideFit> outside_keys() {
-  return Description<OutsideFit>()
-      .key("what", "text", "key or feature of the scenario", &OutsideFit::what)
-      .key("here", "number or text", "its value, or the choice",
-           [](const OutsideFit& each) {
-             return is_quantity(each) ? nlohmann::json(each.here) : nlohmann::json(each.chosen);
-           })
-      .key("least", "number", "of the fitted runs; present of a quantity", &OutsideFit::least)
-      .when(is_quantity)
-      .key("most", "number", "of the fitted runs; present of a quantity", &OutsideFit::most)
-      .when(is_quantity)
-      .key("fitted", "list", "choices of the fitted runs; present of a choice", &OutsideFit::fitted)
-      .when([](const OutsideFit& each) { return !is_quantity(each); });
-}
-
-bool has_trainer(const Basis& basis) { return !basis.trainer.empty(); }
-
-std::string basis_name(const Basis& basis) { return has_trainer(basis) ? basis.trainer : "profile"; }
-
-std::vector<std::string> own_sources(const Basis& basis) {
-  std::vector<std::string> sources = basis.own_profiles;
-  if (!basis.blocks.empty()) sources.push_back(basis.blocks);
-  return sources;
-}
-
-std::vector<OutsideFit> outside_and_slices(const Basis& basis) {
-  std::vector<OutsideFit> outside = basis.outside;
-  if (basis.slices) outside.push_back(*basis.slices);
-  return outside;
-}
-
-}  // namespace
 
 const Description<Basis>& time_basis_keys() {
   static const Description<Basis> description =

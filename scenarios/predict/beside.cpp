@@ -144,42 +144,6 @@ std::optional<double> half_width_of(const PreparedStep& prepared, double step_s)
   return interval ? std::optional(interval->half_width()) : std::nullopt;
 }
 
-}  // namespace
-
-Neighbours beside(const Scenario& first, const Scenario& second, Interleaving interleaving,
-                  const std::function<void(const std::string&, double)>& progress) {
-  refuse_unlike(first, second);
-  const Cluster common = common_cluster(first, second);
-  const Scenario* scenarios[] = {&first, &second};
-  const auto gpus = gpus_of(interleaving, common.groups[0].gpus_per_node,
-                            {rank_count(first.step.layout), rank_count(second.step.layout)});
-  std::array<PreparedStep, 2> both{prepared_on(first, common, gpus[0]), prepared_on(second, common, gpus[1])};
-  PricedCluster hardware = both[0].cluster;  // without one job's places
-  hardware.gpu_of_rank.clear();
-  Neighbours neighbours;
-  const auto options = [&](const std::string& what) {
-    SimulationOptions how;
-    if (progress) how.progress = [&progress, what](double share) { progress(what, share); };
-    return how;
-  };
-  for (std::size_t j = 0; j < 2; ++j) {
-    const Job alone[] = {job_of(both[j], 3)};
-    const Timeline timeline =
-        simulate_together(hardware, alone, options("simulating " + scenarios[j]->name + " alone"))[0];
-    neighbours[j] = {scenarios[j]->name,
-                     rank_count(scenarios[j]->step.layout),
-                     period_of(both[j].graph, timeline, timeline.makespan_s).seconds,
-                     0,
-                     0,
-                     {}};
-    neighbours[j].width = half_width_of(both[j], neighbours[j].alone_s);
-  }
-  simulate_both(neighbours, both, hardware, options("simulating both"));
-  return neighbours;
-}
-
-namespace {
-
 // An end of the interval of `step_s`: `sign` -1 is the low one.
 std::optional<double> end_of(const Neighbour& job, double step_s, int sign) {
   return job.width ? std::optional(step_s * std::exp(sign * *job.width)) : std::nullopt;
@@ -224,6 +188,38 @@ Description<Neighbour> neighbour_keys() {
 }
 
 }  // namespace
+
+Neighbours beside(const Scenario& first, const Scenario& second, Interleaving interleaving,
+                  const std::function<void(const std::string&, double)>& progress) {
+  refuse_unlike(first, second);
+  const Cluster common = common_cluster(first, second);
+  const Scenario* scenarios[] = {&first, &second};
+  const auto gpus = gpus_of(interleaving, common.groups[0].gpus_per_node,
+                            {rank_count(first.step.layout), rank_count(second.step.layout)});
+  std::array<PreparedStep, 2> both{prepared_on(first, common, gpus[0]), prepared_on(second, common, gpus[1])};
+  PricedCluster hardware = both[0].cluster;  // without one job's places
+  hardware.gpu_of_rank.clear();
+  Neighbours neighbours;
+  const auto options = [&](const std::string& what) {
+    SimulationOptions how;
+    if (progress) how.progress = [&progress, what](double share) { progress(what, share); };
+    return how;
+  };
+  for (std::size_t j = 0; j < 2; ++j) {
+    const Job alone[] = {job_of(both[j], 3)};
+    const Timeline timeline =
+        simulate_together(hardware, alone, options("simulating " + scenarios[j]->name + " alone"))[0];
+    neighbours[j] = {scenarios[j]->name,
+                     rank_count(scenarios[j]->step.layout),
+                     period_of(both[j].graph, timeline, timeline.makespan_s).seconds,
+                     0,
+                     0,
+                     {}};
+    neighbours[j].width = half_width_of(both[j], neighbours[j].alone_s);
+  }
+  simulate_both(neighbours, both, hardware, options("simulating both"));
+  return neighbours;
+}
 
 std::string beside_text(const Neighbours& neighbours) {
   return "Two jobs in one cluster:\n" + aligned_table(neighbour_keys().table(neighbours), "  ");

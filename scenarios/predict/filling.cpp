@@ -6,7 +6,6 @@
 
 #include "models/machine/priced_cluster.h"
 #include "scenarios/files/usage_error.h"
-#include "scenarios/predict/bubble_work.h"
 #include "scenarios/predict/prepared_step.h"
 #include "scenarios/predict/readable.h"
 #include "schedules/fill/evaluation.h"

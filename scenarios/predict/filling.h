@@ -5,13 +5,17 @@
 #include <string>
 #include <vector>
 
+#include "models/machine/priced_cluster.h"
 #include "models/training/pipefisher.h"
 #include "scenarios/language/scenario.h"
 #include "schedules/fill/fill.h"
+#include "schedules/time/durations.h"
 
 namespace slipway::scenarios {
 
 struct PreparedStep;
+
+bool has_bubble_work(const Scenario& scenario);
 
 struct FillSummary {
   std::string name;                               // "kfac", "evaluation"
@@ -31,6 +35,11 @@ void fill_bubbles(PreparedStep& prepared);
 // The closed-form model of Osawa et al. 2022 for this scenario. Unset without a block table, and for stages of
 // different sizes, schedules other than gpipe, 1f1b and chimera, and several replicas.
 std::optional<PipeFisherModel> pipefisher_of(const Scenario& scenario);
+
+// Durations of the filled window with other prices: `own` are those of the unfilled step's tasks on `cluster`.
+// `stretch`: a factor on bubble work that computes. Guarded by tests/scenarios/explain_rates_test.cpp.
+Durations window_durations(const Scenario& scenario, const TaskGraph& step, const Durations& own,
+                           const PricedCluster& cluster, int window, double stretch);
 
 std::string filling_text(const PreparedStep& prepared);
 

@@ -286,27 +286,6 @@ const Description<Answer>& description() {
   return description;
 }
 
-}  // namespace
-
-const Description<TrainingCost>& training_cost_keys() {
-  static const Description<TrainingCost> description =
-      Description<TrainingCost>()
-          .key("days", "days", "duration of the training; present with run.tokens", &TrainingCost::days)
-          .key("gpu_hours", "h", "GPUs x duration of the training; present with run.tokens", &TrainingCost::gpu_hours)
-          .key("cost", "currency", "gpu_hours x cluster.price_per_gpu_hour; present with run.tokens and a price > 0",
-               &TrainingCost::cost);
-  return description;
-}
-
-std::vector<AnswerKey> prediction_keys() { return description().keys(); }
-
-std::string json_text(const PreparedStep& prepared, const Prediction& prediction,
-                      std::optional<TimelineColumns> timeline) {
-  return description().text({prepared, prediction, std::move(timeline)});
-}
-
-namespace {
-
 std::string shares_text(const StepMetrics& step) {
   const auto row = [&](const char* name, double share) {
     return std::vector<std::string>{name, readable_share(share), readable_seconds(share * step.step_time_s)};
@@ -357,7 +336,58 @@ std::string verdict_text(const PreparedStep& prepared, const Prediction& predict
                      odds_text(verdict, ""), way_text(prepared.scenario, verdict.way));
 }
 
+std::string skew_text(const Routing& routing, const SkewCost& cost, double step_s) {
+  return fmt::format(
+      "Routing skew {:g}: the rank with the most rows has {:.3g} times its part, on average over layers. It costs {} a "
+      "step ({}).\n",
+      routing.skew, cost.load, readable_seconds(cost.cost_s), readable_share(cost.cost_s / step_s));
+}
+
+// Unset where all GPUs and ports are sound, and with bubble work, which was placed for the slow ones.
+std::optional<DegradationCost> cost_of_degradation(const SimulatedStep& step, double step_s, const StepOptions& options,
+                                                   const StepWorkers& work) {
+  const PreparedStep& prepared = step.prepared;
+  if (!is_degraded(prepared.scenario.cluster) || prepared.filling) return std::nullopt;
+  SimulationOptions how;
+  how.chains = options.chains;
+  const PricedCluster sound = healthy(prepared.cluster);
+  const Durations durations = durations_of(prepared.graph, sound);
+  const std::vector<Simulation> without =
+      work.simulate({prepared, sound, durations, "simulating the healthy cluster"}, how, {options.steps});
+  return degradation_cost(prepared, step_s, step.simulation.timeline, without.front().timeline);
+}
+
+// Unset where routing is balanced, or all experts are on every rank.
+std::optional<SkewCost> cost_of_skew(const Scenario& scenario, double step_s, const StepOptions& options,
+                                     const StepWorkers& work) {
+  if (scenario.step.routing.skew == 0 || !dispatches_tokens(scenario.step)) return std::nullopt;
+  Scenario balanced = scenario;
+  balanced.step.routing.skew = 0;
+  StepOptions how = options;
+  how.makespan = false;
+  const SimulatedStep step = simulated_step(balanced, how, work);
+  const double balanced_s = step_time_of(step.prepared.graph, step.simulation.timeline, periodic_of(step));
+  return SkewCost{mean_largest_load(scenario.step), step_s - balanced_s};
+}
+
 }  // namespace
+
+const Description<TrainingCost>& training_cost_keys() {
+  static const Description<TrainingCost> description =
+      Description<TrainingCost>()
+          .key("days", "days", "duration of the training; present with run.tokens", &TrainingCost::days)
+          .key("gpu_hours", "h", "GPUs x duration of the training; present with run.tokens", &TrainingCost::gpu_hours)
+          .key("cost", "currency", "gpu_hours x cluster.price_per_gpu_hour; present with run.tokens and a price > 0",
+               &TrainingCost::cost);
+  return description;
+}
+
+std::vector<AnswerKey> prediction_keys() { return description().keys(); }
+
+std::string json_text(const PreparedStep& prepared, const Prediction& prediction,
+                      std::optional<TimelineColumns> timeline) {
+  return description().text({prepared, prediction, std::move(timeline)});
+}
 
 std::vector<std::vector<std::string>> memory_rows(const std::vector<StageMemory>& memory,
                                                   const std::vector<StageNeed>& needs) {
@@ -389,17 +419,6 @@ const Description<SkewCost>& skew_cost_keys() {
                &SkewCost::cost_s);
   return description;
 }
-
-namespace {
-
-std::string skew_text(const Routing& routing, const SkewCost& cost, double step_s) {
-  return fmt::format(
-      "Routing skew {:g}: the rank with the most rows has {:.3g} times its part, on average over layers. It costs {} a "
-      "step ({}).\n",
-      routing.skew, cost.load, readable_seconds(cost.cost_s), readable_share(cost.cost_s / step_s));
-}
-
-}  // namespace
 
 std::string report_text(const PreparedStep& prepared, const Prediction& prediction) {
   const StepMetrics& step = prediction.step;
@@ -443,37 +462,6 @@ std::string closed_form_text(const PreparedStep& prepared, const StageMemory& fi
   if (sharded > 0) rows.push_back({"unreduced gradients, gathered weights", "-", readable_bytes(sharded)});
   return "\n  Pipeline rank 0 in closed form (Fujii et al. 2024) beside this timeline:\n" + aligned_table(rows, "  ");
 }
-
-namespace {
-
-// Unset where all GPUs and ports are sound, and with bubble work, which was placed for the slow ones.
-std::optional<DegradationCost> cost_of_degradation(const SimulatedStep& step, double step_s, const StepOptions& options,
-                                                   const StepWorkers& work) {
-  const PreparedStep& prepared = step.prepared;
-  if (!is_degraded(prepared.scenario.cluster) || prepared.filling) return std::nullopt;
-  SimulationOptions how;
-  how.chains = options.chains;
-  const PricedCluster sound = healthy(prepared.cluster);
-  const Durations durations = durations_of(prepared.graph, sound);
-  const std::vector<Simulation> without =
-      work.simulate({prepared, sound, durations, "simulating the healthy cluster"}, how, {options.steps});
-  return degradation_cost(prepared, step_s, step.simulation.timeline, without.front().timeline);
-}
-
-// Unset where routing is balanced, or all experts are on every rank.
-std::optional<SkewCost> cost_of_skew(const Scenario& scenario, double step_s, const StepOptions& options,
-                                     const StepWorkers& work) {
-  if (scenario.step.routing.skew == 0 || !dispatches_tokens(scenario.step)) return std::nullopt;
-  Scenario balanced = scenario;
-  balanced.step.routing.skew = 0;
-  StepOptions how = options;
-  how.makespan = false;
-  const SimulatedStep step = simulated_step(balanced, how, work);
-  const double balanced_s = step_time_of(step.prepared.graph, step.simulation.timeline, periodic_of(step));
-  return SkewCost{mean_largest_load(scenario.step), step_s - balanced_s};
-}
-
-}  // namespace
 
 PredictedStep predict(const Scenario& scenario, const StepOptions& options, const StepWorkers& work) {
   PredictedStep answer{simulated_step(scenario, options, work), {}};

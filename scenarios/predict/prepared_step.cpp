@@ -4,7 +4,7 @@
 
 #include "scenarios/files/usage_error.h"
 #include "scenarios/language/keys.h"
-#include "scenarios/predict/bubble_work.h"
+#include "scenarios/predict/filling.h"
 #include "scenarios/predict/graph_size.h"
 #include "scenarios/predict/readable.h"
 #include "schedules/bound/balanced_split.h"
@@ -46,45 +46,28 @@ std::string layout_text(const Layout& layout) {
   return text.empty() ? "one rank" : text;
 }
 
-}  // namespace
+// The representative ranks (schedules/lower/representatives.h), and why none could be left out, where that was possible
+// in principle.
+struct LoweredRanks {
+  Representatives representatives;  // none: all ranks
+  std::string why_all;
+};
 
-void refuse_uncalibrated(const Scenario& scenario) {
-  const std::vector<NodeGroup>& groups = scenario.cluster.groups;
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    if (!awaits_calibration(groups[i].machine)) continue;
-    const std::string& file = scenario.machine_files.at(i);
-    throw UsageError(scenario.path + ": the machine " + groups[i].machine.name +
-                     (file.empty() ? "" : " (" + file + ")") + " has no measured rates yet; run `slipway calibrate " +
-                     scenario.path + " --measure -o M.yaml`, then set cluster.machine to M.yaml");
-  }
-}
-
-namespace {
-
-const char* why_no_representatives(const Scenario& scenario, const PricedCluster& cluster) {
-  if (has_bubble_work(scenario)) return "bubble work differs between ranks";
-  return why_no_representatives(cluster, scenario.step.layout, joined_ranks(scenario.step));
-}
-
-std::string why_all_ranks(const Scenario& scenario, const PricedCluster& cluster,
-                          const Representatives& representatives) {
+// Bubble work and copies of the model make the members of a pipeline rank differ.
+LoweredRanks lowered_ranks(const Scenario& scenario, const PricedCluster& cluster) {
   const Layout& layout = scenario.step.layout;
-  if (layout.tensor * layout.context * layout.data == 1) return "";
-  if (lowered_count(layout, representatives) < rank_count(layout)) return "";
-  const char* reason = why_no_representatives(scenario, cluster);
-  return reason != nullptr ? reason
-                           : "no representative ranks exist for all pipeline ranks: machines, speeds, links or "
-                             "shared ports differ";
+  const JoinedRanks joined = joined_ranks(scenario.step);
+  const char* reason =
+      has_bubble_work(scenario) ? "bubble work differs between ranks" : why_no_representatives(cluster, layout, joined);
+  LoweredRanks ranks;
+  if (reason == nullptr) ranks.representatives = representatives_of(cluster, layout, joined);
+  if (layout.tensor * layout.context * layout.data == 1) return ranks;
+  if (lowered_count(layout, ranks.representatives) < rank_count(layout)) return ranks;
+  ranks.why_all = reason != nullptr ? reason
+                                    : "no representative ranks exist for all pipeline ranks: machines, speeds, links "
+                                      "or shared ports differ";
+  return ranks;
 }
-
-}  // namespace
-
-Representatives representatives_of(const Scenario& scenario, const PricedCluster& cluster) {
-  if (why_no_representatives(scenario, cluster) != nullptr) return {};
-  return representatives_of(cluster, scenario.step.layout, joined_ranks(scenario.step));
-}
-
-namespace {
 
 // A flapping link keeps no period, and the report of degradation covers the whole step.
 bool may_leave_out_micro_batches(const Scenario& scenario, const PrepareOptions& options) {
@@ -94,34 +77,18 @@ bool may_leave_out_micro_batches(const Scenario& scenario, const PrepareOptions&
 // The step's graph, with fewer micro-batches where options allow it and the schedule repeats.
 TaskGraph lowered(PreparedStep& prepared, const PrepareOptions& options) {
   Step step = prepared.scenario.step;
-  Representatives representatives;
-  if (options.representatives_only) {
-    representatives = representatives_of(prepared.scenario, prepared.cluster);
-    prepared.why_all_ranks = why_all_ranks(prepared.scenario, prepared.cluster, representatives);
-  }
+  LoweredRanks ranks;
+  if (options.representatives_only) ranks = lowered_ranks(prepared.scenario, prepared.cluster);
+  prepared.why_all_ranks = std::move(ranks.why_all);
   if (may_leave_out_micro_batches(prepared.scenario, options))
     prepared.periodic = periodic_actions(action_lists(step), micro_batches_of(step), options.patience);
-  if (!prepared.periodic) return lower(step, representatives);
+  if (!prepared.periodic) return lower(step, ranks.representatives);
   step.actions = std::make_shared<const ActionLists>(prepared.periodic->actions);
   step.global_batch = prepared.periodic->micro_batches * step.micro_batch * step.layout.data;
-  TaskGraph graph = lower(step, representatives);
+  TaskGraph graph = lower(step, ranks.representatives);
   graph.step = prepared.scenario.step;
   return graph;
 }
-
-}  // namespace
-
-PreparedStep prepared_unchecked(Scenario scenario, const PrepareOptions& options) {
-  PreparedStep prepared;
-  prepared.scenario = std::move(scenario);
-  prepared.cluster = priced_cluster(prepared.scenario);
-  require_legal(prepared.scenario.step);
-  prepared.graph = lowered(prepared, options);
-  prepared.durations = order_and_price(prepared.graph, prepared.cluster);
-  return prepared;
-}
-
-namespace {
 
 PreparedStep ordered_or_refused(Scenario scenario, const PrepareOptions& options) {
   const std::string path = scenario.path;
@@ -142,9 +109,8 @@ void refuse_too_large(const Scenario& scenario, const PrepareOptions& options) {
   const double all_passes = passes * member_count(step.layout);
   if (all_passes < small) return;
   const double available = available_memory();
-  const PricedCluster cluster = priced_cluster(scenario);
   const bool all_ranks =
-      !options.representatives_only || !why_all_ranks(scenario, cluster, representatives_of(scenario, cluster)).empty();
+      !options.representatives_only || !lowered_ranks(scenario, priced_cluster(scenario)).why_all.empty();
   if (all_ranks) refuse_beyond_memory(scenario, {.tasks = all_passes}, available);  // each is a task at least
   const GraphSize size = estimated_size(step, all_ranks, [&](const Step& smaller) {
     Scenario small = scenario;
@@ -157,11 +123,49 @@ void refuse_too_large(const Scenario& scenario, const PrepareOptions& options) {
   if (options.on_size && size.tasks > 0) options.on_size(size);
 }
 
+// Choices that cost time or memory and are not the default: ", recompute full, kernels torch".
+std::string choices_text(const Step& step) {
+  std::string text;
+  if (step.slices > 1) text += fmt::format(", {} slices", step.slices);
+  for (const auto& each : recomputed_module_names)
+    if (step.levers.recomputed.has(each.value)) text += std::string(", recompute ") + each.name;
+  if (step.levers.lora.rank > 0) text += ", LoRA of rank " + std::to_string(step.levers.lora.rank);
+  if (step.recompute != Recompute::none) text += ", recompute " + std::string(name_of(step.recompute));
+  if (step.kernels != Step{}.kernels) text += ", kernels " + std::string(name_of(step.kernels));
+  return text;
+}
+
+std::string parameters_text(const Model& model) {
+  const std::string all = readable_count(static_cast<double>(parameter_count(model))) + " parameters";
+  if (!has_experts(model)) return all;
+  return all + ", " + readable_count(static_cast<double>(active_parameter_count(model))) + " active";
+}
+
 }  // namespace
+
+void refuse_uncalibrated(const Scenario& scenario) {
+  const std::vector<NodeGroup>& groups = scenario.cluster.groups;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (!awaits_calibration(groups[i].machine)) continue;
+    const std::string& file = scenario.machine_files.at(i);
+    throw UsageError(scenario.path + ": the machine " + groups[i].machine.name +
+                     (file.empty() ? "" : " (" + file + ")") + " has no measured rates yet; run `slipway calibrate " +
+                     scenario.path + " --measure -o M.yaml`, then set cluster.machine to M.yaml");
+  }
+}
+
+PreparedStep prepared_unchecked(Scenario scenario, const PrepareOptions& options) {
+  PreparedStep prepared;
+  prepared.scenario = std::move(scenario);
+  prepared.cluster = priced_cluster(prepared.scenario);
+  prepared.graph = lowered(prepared, options);
+  prepared.durations = order_and_price(prepared.graph, prepared.cluster);
+  return prepared;
+}
 
 PreparedStep prepared_step(Scenario scenario, const PrepareOptions& options) {
   refuse_uncalibrated(scenario);
-  if (legal(scenario.step)) refuse_too_large(scenario, options);
+  refuse_too_large(scenario, options);
   PreparedStep prepared = ordered_or_refused(std::move(scenario), options);
   refuse_violations(prepared.graph);
   fill_bubbles(prepared);
@@ -198,22 +202,6 @@ double tokens_per_step(const Scenario& scenario) {
   return static_cast<double>(scenario.step.global_batch) * static_cast<double>(scenario.step.model->sequence);
 }
 
-namespace {
-
-// Choices that cost time or memory and are not the default: ", recompute full, kernels torch".
-std::string choices_text(const Step& step) {
-  std::string text;
-  if (step.slices > 1) text += fmt::format(", {} slices", step.slices);
-  for (const auto& each : recomputed_module_names)
-    if (step.levers.recomputed.has(each.value)) text += std::string(", recompute ") + each.name;
-  if (step.levers.lora.rank > 0) text += ", LoRA of rank " + std::to_string(step.levers.lora.rank);
-  if (step.recompute != Recompute::none) text += ", recompute " + std::string(name_of(step.recompute));
-  if (step.kernels != Step{}.kernels) text += ", kernels " + std::string(name_of(step.kernels));
-  return text;
-}
-
-}  // namespace
-
 std::string machines_text(const Cluster& cluster) {
   std::string text;
   for (const NodeGroup& group : cluster.groups) {
@@ -229,16 +217,6 @@ std::string trainer_text(const Scenario& scenario) {
   if (is_priced_by_trainer(scenario.cluster)) return "; as " + scenario.trainer.name + by + " trains";
   return "; this machine has no measured kernels: priced by its profile, not as " + scenario.trainer.name + " trains";
 }
-
-namespace {
-
-std::string parameters_text(const Model& model) {
-  const std::string all = readable_count(static_cast<double>(parameter_count(model))) + " parameters";
-  if (!has_experts(model)) return all;
-  return all + ", " + readable_count(static_cast<double>(active_parameter_count(model))) + " active";
-}
-
-}  // namespace
 
 std::string headline(const PreparedStep& prepared) {
   const Scenario& s = prepared.scenario;

@@ -38,13 +38,11 @@ struct PrepareOptions {
   std::function<void(const GraphSize& size)> on_size = {};  // called before a large graph is begun
 };
 
+// The rule book has passed the scenario's step: at loading, or where a search chose it.
 PreparedStep prepared_step(Scenario scenario, const PrepareOptions& options = {});
 // The same without checks and bubble work, for a search over layouts of kinds that tests have checked. Throws
 // std::invalid_argument where prepared_step throws UsageError.
 PreparedStep prepared_unchecked(Scenario scenario, const PrepareOptions& options = {});
-// The representative ranks (schedules/lower/representatives.h). All ranks, where bubble work or copies of the model
-// make the members of a pipeline rank differ.
-Representatives representatives_of(const Scenario& scenario, const PricedCluster& cluster);
 // Throws UsageError with the way to measure, where a machine's profile has no rates yet. prepared_step calls this
 // first.
 void refuse_uncalibrated(const Scenario& scenario);

@@ -110,6 +110,19 @@ std::string columns_of(const TimelineRow& row, double begin_s, double column_s, 
   return text;
 }
 
+// COLUMNS, otherwise the terminal's columns; 0 where there is neither. A terminal that says less than 40 gets 40.
+int stated_columns() {
+  constexpr int narrowest = 40;
+  if (const char* columns = std::getenv("COLUMNS")) {
+    const int number = std::atoi(columns);
+    if (number > 0) return number;
+  }
+  winsize size{};
+  if (::isatty(STDOUT_FILENO) && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    return std::max<int>(narrowest, size.ws_col);
+  return 0;
+}
+
 }  // namespace
 
 char letter_of_kind(std::string_view kind) {
@@ -172,23 +185,6 @@ std::string draw(const TimelinePicture& picture, int width) {
   }
   return text;
 }
-
-namespace {
-
-// COLUMNS, otherwise the terminal's columns; 0 where there is neither. A terminal that says less than 40 gets 40.
-int stated_columns() {
-  constexpr int narrowest = 40;
-  if (const char* columns = std::getenv("COLUMNS")) {
-    const int number = std::atoi(columns);
-    if (number > 0) return number;
-  }
-  winsize size{};
-  if (::isatty(STDOUT_FILENO) && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-    return std::max<int>(narrowest, size.ws_col);
-  return 0;
-}
-
-}  // namespace
 
 int terminal_width() {
   constexpr int without_terminal = 100;

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "scenarios/files/usage_error.h"
-#include "scenarios/predict/bubble_work.h"
+#include "scenarios/predict/filling.h"
 #include "scenarios/predict/prediction.h"
 #include "schedules/time/breakdown.h"
 

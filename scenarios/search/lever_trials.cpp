@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "scenarios/predict/bubble_work.h"
+#include "scenarios/predict/filling.h"
 #include "scenarios/search/search.h"
 #include "scenarios/search/workers.h"
 #include "schedules/bound/estimate.h"

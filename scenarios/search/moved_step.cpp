@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "scenarios/predict/bubble_work.h"
+#include "scenarios/predict/filling.h"
 #include "schedules/time/beside.h"
 #include "schedules/time/critical_path.h"
 #include "schedules/time/host_issue.h"
@@ -41,19 +41,6 @@ void stretch_tasks(const TaskGraph& graph, const Moved& moved, Durations& durati
   }
 }
 
-}  // namespace
-
-Durations durations_of(const TaskGraph& graph, const Moved& moved) {
-  const PricedCluster& cluster = moved.cluster;
-  Durations durations = durations_alone(graph, cluster);
-  durations.host = host_issue_of(graph, cluster);
-  stretch_tasks(graph, moved, durations);
-  add_losses_beside(graph, cluster, durations);
-  return durations;
-}
-
-namespace {
-
 constexpr int steps = 3;  // the period between the last two is that of a step (schedules/time/metrics.h)
 
 // Unset where the dates of a periodic step do not repeat.
@@ -73,7 +60,23 @@ std::optional<Replayed> replayed(const PreparedStep& prepared, const Durations& 
 
 int patience_of(std::size_t attempt) { return static_cast<int>(std::pow(3, attempt)); }
 
+Moved with_slow_stage(const MovedStep& step, int pipeline_rank, double speed) {
+  Moved moved(step.cluster());
+  moved.stage_stretch.assign(static_cast<std::size_t>(step.scenario().step.layout.pipeline), 1);
+  moved.stage_stretch[static_cast<std::size_t>(pipeline_rank)] = 1 / speed;
+  return moved;
+}
+
 }  // namespace
+
+Durations durations_of(const TaskGraph& graph, const Moved& moved) {
+  const PricedCluster& cluster = moved.cluster;
+  Durations durations = durations_alone(graph, cluster);
+  durations.host = host_issue_of(graph, cluster);
+  stretch_tasks(graph, moved, durations);
+  add_losses_beside(graph, cluster, durations);
+  return durations;
+}
 
 PreparedStep MovedStep::with_patience(const Scenario& scenario, int patience) {
   PreparedStep step = prepared_unchecked(scenario, {.representatives_only = true, .patience = patience});
@@ -168,17 +171,6 @@ std::optional<double> MovedStep::speed_for(const Rate& rate, double target_s) {
       },
       target_s);
 }
-
-namespace {
-
-Moved with_slow_stage(const MovedStep& step, int pipeline_rank, double speed) {
-  Moved moved(step.cluster());
-  moved.stage_stretch.assign(static_cast<std::size_t>(step.scenario().step.layout.pipeline), 1);
-  moved.stage_stretch[static_cast<std::size_t>(pipeline_rank)] = 1 / speed;
-  return moved;
-}
-
-}  // namespace
 
 std::optional<double> MovedStep::speed_of_stage_for(int pipeline_rank, double target_s) {
   return solve([&](double speed) { return with_slow_stage(*this, pipeline_rank, speed); }, target_s);

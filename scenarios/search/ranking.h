@@ -19,6 +19,7 @@
 
 #include "scenarios/search/screen.h"
 #include "scenarios/search/workers.h"
+#include "schedules/bound/estimate.h"
 
 namespace slipway::scenarios {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "models/machine/topology.h"
-#include "scenarios/predict/bubble_work.h"
+#include "scenarios/predict/filling.h"
 
 namespace slipway::scenarios {
 namespace {

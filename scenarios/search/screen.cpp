@@ -1,4 +1,5 @@
 #include "scenarios/search/screen.h"
+#include "schedules/bound/estimate.h"
 
 #include <algorithm>
 #include <atomic>

@@ -162,6 +162,14 @@ void add_intervals(const Scenario& scenario, SearchResult& result) {
     }
 }
 
+constexpr std::array numbers{&PricedLayout::step_time_s,        &PricedLayout::mfu,
+                             &PricedLayout::compute_share,      &PricedLayout::bubble_share,
+                             &PricedLayout::exposed_comm_share, &PricedLayout::memory_bytes,
+                             &PricedLayout::memory_share,       &PricedLayout::fit_probability,
+                             &PricedLayout::timeline_bytes,     &PricedLayout::timeline_share,
+                             &PricedLayout::replayed_s};
+static_assert(values_of_layout == 1 + numbers.size());
+
 }  // namespace
 
 bool is_better(const PricedLayout& a, const PricedLayout& b) {
@@ -196,8 +204,6 @@ SearchResult search_layouts(const Scenario& scenario, const SearchSpace& space, 
   return result;
 }
 
-// One layout, judged and simulated.
-
 PricedLayout price_layout(const Scenario& scenario, const Step& choice) {
   return price_if_it_fits(scenario, choice, std::numeric_limits<double>::infinity());
 }
@@ -220,18 +226,6 @@ PricedLayout price_if_it_fits(const Scenario& scenario, const Step& choice, doub
   row.timeline_bytes = found.timeline_bytes, row.timeline_share = found.timeline_share;
   return row;
 }
-
-namespace {
-
-constexpr std::array numbers{&PricedLayout::step_time_s,        &PricedLayout::mfu,
-                             &PricedLayout::compute_share,      &PricedLayout::bubble_share,
-                             &PricedLayout::exposed_comm_share, &PricedLayout::memory_bytes,
-                             &PricedLayout::memory_share,       &PricedLayout::fit_probability,
-                             &PricedLayout::timeline_bytes,     &PricedLayout::timeline_share,
-                             &PricedLayout::replayed_s};
-static_assert(values_of_layout == 1 + numbers.size());
-
-}  // namespace
 
 std::vector<double> values_of(const PricedLayout& row) {
   std::vector<double> values{row.simulated ? 1.0 : 0};

@@ -4,7 +4,7 @@
 
 #include "scenarios/language/check_scenario.h"
 #include "scenarios/predict/balanced_stages.h"
-#include "scenarios/search/search.h"
+#include "scenarios/search/space.h"
 #include "schedules/rules/rules.h"
 
 namespace slipway::scenarios {
@@ -101,29 +101,6 @@ class Walk {
   Step choice_;
 };
 
-}  // namespace
-
-const std::vector<std::string>& searched_keys() {
-  static const std::vector<std::string> keys = {"layout.tensor",
-                                                "layout.sequence_parallel",
-                                                "layout.pipeline",
-                                                "layout.chunks",
-                                                "layout.context",
-                                                "layout.data",
-                                                "layout.expert",
-                                                "layout.expert_tensor",
-                                                "layout.zero",
-                                                "schedule.name",
-                                                "schedule.micro_batch",
-                                                "schedule.recompute",
-                                                "schedule.recompute_modules",
-                                                "layout.split",
-                                                "layout.placement"};
-  return keys;
-}
-
-namespace {
-
 // Members of a context group: with fewer tokens each, messages around the ring have next to nothing to carry, and a ring
 // of a thousand members takes minutes to simulate.
 std::int64_t most_context(std::int64_t sequence) {
@@ -162,6 +139,25 @@ std::vector<SetOf<RecomputedModule>> searched_modules(const Model& model) {
 }
 
 }  // namespace
+
+const std::vector<std::string>& searched_keys() {
+  static const std::vector<std::string> keys = {"layout.tensor",
+                                                "layout.sequence_parallel",
+                                                "layout.pipeline",
+                                                "layout.chunks",
+                                                "layout.context",
+                                                "layout.data",
+                                                "layout.expert",
+                                                "layout.expert_tensor",
+                                                "layout.zero",
+                                                "schedule.name",
+                                                "schedule.micro_batch",
+                                                "schedule.recompute",
+                                                "schedule.recompute_modules",
+                                                "layout.split",
+                                                "layout.placement"};
+  return keys;
+}
 
 SearchSpace search_space(const Scenario& scenario, const std::vector<std::string>& kept) {
   const auto keeps = [&](const char* key) { return std::find(kept.begin(), kept.end(), key) != kept.end(); };

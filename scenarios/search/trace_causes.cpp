@@ -271,10 +271,6 @@ class Search {
   double cost_ = 0;
 };
 
-}  // namespace
-
-namespace {
-
 // Noise alone is explained a little, by whatever number fits it best: that of the longest task. A cause brings most of the
 // tasks nearer that it changes.
 bool is_credible(const Fitted& fitted) {

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "scenarios/predict/bubble_work.h"
+#include "scenarios/predict/filling.h"
 #include "scenarios/predict/load_scenario.h"
 #include "scenarios/predict/prediction.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "schedules/bound/estimate_parts.h"
-#include "schedules/lower/lowering.h"
+#include "schedules/lower/static_bytes.h"
 #include "schedules/time/link_path.h"
 
 namespace slipway::schedules {

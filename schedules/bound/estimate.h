@@ -1,83 +1,3 @@
-// The parts of a step's estimate: the price of one block of each run of the model, and the links between one member of
-// each pipeline rank (private to schedules/bound).
-//
-//   BlockPrice  one micro-batch through one block: compute, the collectives between its segments, the host's launches
-//   Wiring      rank q·members + k for pipeline rank q: the links of its groups, and to its neighbours. k is the member
-//               with the slowest machines. A step takes as long as its slowest replica, so a bound for any one member
-//               bounds the step.
-//
-// Prices come from operators_of, cost.h, collectives.h and durations.h, and from nowhere else.
-// Guarded by tests/schedules/estimate_test.cpp.
-#pragma once
-
-#include <algorithm>
-#include <map>
-#include <memory>
-#include <optional>
-#include <tuple>
-#include <vector>
-
-#include "models/machine/collectives.h"
-#include "models/machine/priced_cluster.h"
-#include "models/memory/memory_estimate.h"
-#include "schedules/time/durations.h"
-#include "schedules/time/link_path.h"
-
-namespace slipway::schedules {
-
-// Collectives within a layer, one after the other. The path prices them afterwards.
-struct LayerMessages {
-  struct Alike {
-    Collective collective = Collective::none;
-    int members = 1;
-    double bytes = 0;
-    int count = 0;
-  };
-  std::vector<Alike> list;
-  void add(Collective collective, int members, double bytes);
-};
-double seconds_over(const LinkPath& path, const LayerMessages& messages);
-
-// The messages of a layer's tokens in one pass over it, where they travel to experts (Axis::expert), and within the
-// ranks that cut each expert; and what its shared experts do beside them.
-//
-//   compute   before │ shared │  . │ experts │      . │ after      a pass is longer than its compute by
-//   messages         │     out     │         │  back  │              max(gather, out − shared) + back
-struct TokenMessages {
-  LayerMessages out, out_cut, back, back_cut;
-  LayerMessages gather;  // of what the shared experts read, over the tensor group (backward: the scatter behind them)
-  double shared_s = 0;   // compute of the shared experts, without their segment's overhead
-};
-
-struct BlockPrice {
-  double forward_s = 0, backward_s = 0;  // backward: both gradients, and the forward again if recomputed
-  double weight_s = 0;                   // part of backward_s: the weight gradients
-  LayerMessages tensor_forward, tensor_backward, context_forward, context_backward;
-  double again_s = 0;  // part of backward_s: the forward again, without its collectives
-  LayerMessages tensor_again, context_again;
-  TokenMessages tokens_forward, tokens_backward;
-  double host_forward_s = 0, host_backward_s = 0;  // of the host
-  int cuts = 0;                                    // communicate operators: each begins another segment
-  double kept_bytes = 0;                           // from the forward to the backward of one micro-batch
-  OptionalBytes optional;                          // of kept_bytes
-};
-
-// Block `block` of blocks_of(model). Throws std::invalid_argument as operators_of and cost.h do.
-// `hides_tensor`: products hide gathers and scatters of sequence parallelism (Step::overlap_tensor), which are left out.
-BlockPrice block_price(const Model& model, int block, const WorkShape& shape, Recompute recompute,
-                       const Machine& machine, bool hides_tensor = false);
-
-struct Wiring {
-  std::vector<int> machine_group;               // per pipeline rank, like all below
-  std::vector<LinkPath> tensor, context, data;  // of the member's groups
-  std::vector<LinkPath> expert, expert_tensor;  // the same, where tokens travel to experts
-  std::vector<LinkPath> to_next, to_previous;   // of its messages around the ring of pipeline ranks
-  std::vector<int> alike;  // the first pipeline rank with the same machine and the same links of its groups
-  LinkPath embedding;      // first and last pipeline rank
-};
-Wiring wiring_of(const PricedCluster& cluster, const Layout& layout, const TokenTraffic& tokens = {});
-LinkPath world_path(const PricedCluster& cluster, int ranks);
-
 // The step in closed form, before any graph exists: a lower bound of its simulated time, split into terms, and a lower
 // bound of its memory. Searches (100,000 layouts) and fits (a table of runs) use it.
 //
@@ -133,6 +53,16 @@ LinkPath world_path(const PricedCluster& cluster, int ranks);
 // peak. A trainer's constants (memory_constants.h) may make parts smaller. Then all that is kept counts at the smallest
 // factor of any part, so it is never more than the trainer's estimate (memory_estimate.h).
 // Guarded by tests/schedules/estimate_test.cpp: both bounds against simulation over random layouts.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "models/machine/priced_cluster.h"
+#include "models/memory/memory_estimate.h"
+#include "schedules/step/step.h"
+
+namespace slipway::schedules {
 
 // Seconds of the path that bounds the step; they add up to StepEstimate::bound_s.
 struct StepTerms {

@@ -120,6 +120,10 @@ const Wiring& StepEstimator::Parts::wiring(const Layout& l) {
              : wirings.emplace(key, wiring_of(cluster, l, token_traffic(base.model, l.dispatcher))).first->second;
 }
 
+const Machine& StepEstimator::Parts::machine_of(const Layout& layout, int pipeline_rank) {
+  return cluster.groups[wiring(layout).machine_group[pipeline_rank]].machine;
+}
+
 const std::vector<std::vector<RunCount>>& StepEstimator::Parts::split_of(const Layout& layout) {
   const auto is_last = [&] {
     return last_split->first ==

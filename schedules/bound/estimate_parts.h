@@ -13,7 +13,9 @@
 #include "models/machine/priced_cluster.h"
 #include "models/model/parameters.h"
 #include "schedules/bound/balanced_split.h"
+#include "schedules/bound/block_price.h"
 #include "schedules/bound/estimate.h"
+#include "schedules/bound/wiring.h"
 #include "schedules/time/link_path.h"
 
 namespace slipway::schedules {
@@ -122,6 +124,7 @@ struct StepEstimator::Parts {
 
   const std::vector<BlockPrice>& prices_of(const Step& step, int machine_group);
   const Wiring& wiring(const Layout& layout);
+  const Machine& machine_of(const Layout& layout, int pipeline_rank);
   const std::vector<std::vector<int>>& groups_of(const Layout& layout);  // groups_of_pipeline_ranks
   const std::vector<std::vector<RunCount>>& split_of(const Layout& layout);
   bool fills_all_stages(const Layout& layout);
@@ -136,54 +139,5 @@ struct StepEstimator::Parts {
   // The most layers that a pipeline rank can hold in this share of its memory.
   std::vector<int> most_layers(const Step& step, const ScheduleUse& use, double memory_share);
 };
-
-// Least seconds of what follows the last backward of stage q (< p) on pipeline rank q; for (1) and (2) of estimate.h.
-// `last_data`: of `data`, what follows the whole backward of the stage.
-struct StepEndSeconds {
-  double data = 0, last_data = 0, optimizer = 0;
-};
-StepEndSeconds step_end(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, int q);
-// The same of a schedule that is not plain but is_uniform, with one copy of the model. `reduces`: the list of rank q ends
-// with the weight gradient of stage 0.
-StepEndSeconds split_end(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs, const ScheduleUse& use,
-                         int q, bool reduces);
-// True where a stage costs the same on every rank, so that schedules which are not plain have separate bounds, with
-// collectives.
-bool is_uniform(StepEstimator::Parts& parts, const Step& step);
-// Then: seconds per pipeline rank in which its lane runs the actions of a step, or waits for their collectives.
-std::vector<double> busy_seconds(StepEstimator::Parts& parts, const Step& step, int micro_batches);
-// Actions that a rank runs together: a pair, and an input gradient with its delayed weight gradients (pairs.h).
-class Together {
- public:
-  // Seconds of an action's segments and the collectives between them. `delayed`: those of weight gradients are apart.
-  static double chain(const StageCosts& costs, int stage, Pass pass, bool delayed);
-  void add(const StageCosts& costs, int stage, Pass pass, bool delayed);
-  // From their first segment to the end of their last one, at least.
-  double seconds() const { return std::max({chain_, compute_, lanes_.largest()}); }
-
- private:
-  double chain_ = 0, compute_ = 0;
-  StageCosts::Lanes lanes_;
-};
-// True if passes_seconds holds.
-bool has_passes_bound(StepEstimator::Parts& parts, const Step& step, int micro_batches);
-// For a schedule that is plain or has_passes_bound: seconds of the path through all actions up to the end of rank 0's
-// list.
-double passes_seconds(StepEstimator::Parts& parts, const Step& step, int micro_batches, const ActionLists& lists,
-                      double lead);
-// (3): seconds of the data group's lane of pipeline rank q under ZeRO 2 and 3; else 0.
-double data_lane_seconds(StepEstimator::Parts& parts, const Step& step, int q);
-// Seconds of a rank's own part of the gradient norm, over `elements` of its shards.
-double own_norm_seconds(const StepEstimator::Parts& parts, const Machine& machine, double elements);
-// Least seconds that the products of each stage lose beside messages of their data group (StepConstants::beside): in one
-// forward and one backward, in its last backward of a step besides, and in a step. Only for plain schedules.
-// `unused`: what more they would lose if the rest of the reductions, too, ran beside products of later actions.
-struct Lost {
-  double forward = 0, backward = 0, last_backward = 0, step = 0, unused = 0;
-};
-std::vector<Lost> lost_beside_messages(StepEstimator::Parts& parts, const Step& step, const StageCosts& costs);
-// A message, and its seconds as the trainer sends it.
-Work message(WorkKind kind, Collective collective, double bytes);
-double sent_seconds(const Layout& layout, const Work& work, int members, const LinkPath& path);
 
 }  // namespace slipway::schedules

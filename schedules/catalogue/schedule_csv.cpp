@@ -121,10 +121,6 @@ std::string misfit(const Communication& cell, const std::vector<Action>& list) {
   return "";
 }
 
-}  // namespace
-
-namespace {
-
 bool is_blank(std::string_view row) { return row.find_first_not_of(" \t\r,") == std::string_view::npos; }
 
 // Rows up to the last one that has a cell.

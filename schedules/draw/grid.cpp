@@ -180,44 +180,6 @@ void mark(const TaskGraph& graph, TaskId culprit, Row& row) {
   }
 }
 
-}  // namespace
-
-std::string grid(const TaskGraph& graph, const GridOptions& options) {
-  std::vector<Row> rows = rows_of(graph, shown_ranks(graph, options));
-  for (const TaskId culprit : options.culprits) {
-    for (const std::int32_t rank : members_of(graph, culprit)) {
-      const std::string name = "rank " + std::to_string(rank);
-      for (Row& row : rows) {
-        if (row.name == name) mark(graph, culprit, row);
-      }
-    }
-  }
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
-    return std::pair(a.name.size(), a.name) < std::pair(b.name.size(), b.name);  // by number
-  });
-  return print(rows, options.around);
-}
-
-std::string grid(const ActionLists& lists, std::span<const GridCell> culprits, std::span<const MissingAction> missing,
-                 int parts) {
-  const UnitTimes times = unit_times(lists, parts);
-  std::vector<Row> rows;
-  for (std::size_t r = 0; r < lists.size(); ++r) {
-    rows.push_back(
-        {"rank " + std::to_string(r), lists[r], times.column[r], std::vector<bool>(lists[r].size(), false), ""});
-  }
-  for (const GridCell& cell : culprits) {
-    rows[cell.row].marked[cell.index] = true;
-  }
-  for (const MissingAction& gap : missing) {
-    if (gap.row < 0 || static_cast<std::size_t>(gap.row) >= rows.size()) continue;
-    rows[gap.row].notes += " *" + text_of(gap.action) + "?*";
-  }
-  return print(rows, 0);
-}
-
-namespace {
-
 // Fill colours by kind of task; named X11 colours, so that the file reads well.
 const char* colour_of(const TaskGraph& graph, const Task& task) {
   if (task.kind == TaskKind::transfer) return "gold";
@@ -253,6 +215,40 @@ std::vector<std::vector<TaskId>> tasks_by_rank(const TaskGraph& graph) {
 }
 
 }  // namespace
+
+std::string grid(const TaskGraph& graph, const GridOptions& options) {
+  std::vector<Row> rows = rows_of(graph, shown_ranks(graph, options));
+  for (const TaskId culprit : options.culprits) {
+    for (const std::int32_t rank : members_of(graph, culprit)) {
+      const std::string name = "rank " + std::to_string(rank);
+      for (Row& row : rows) {
+        if (row.name == name) mark(graph, culprit, row);
+      }
+    }
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+    return std::pair(a.name.size(), a.name) < std::pair(b.name.size(), b.name);  // by number
+  });
+  return print(rows, options.around);
+}
+
+std::string grid(const ActionLists& lists, std::span<const GridCell> culprits, std::span<const MissingAction> missing,
+                 int parts) {
+  const UnitTimes times = unit_times(lists, parts);
+  std::vector<Row> rows;
+  for (std::size_t r = 0; r < lists.size(); ++r) {
+    rows.push_back(
+        {"rank " + std::to_string(r), lists[r], times.column[r], std::vector<bool>(lists[r].size(), false), ""});
+  }
+  for (const GridCell& cell : culprits) {
+    rows[cell.row].marked[cell.index] = true;
+  }
+  for (const MissingAction& gap : missing) {
+    if (gap.row < 0 || static_cast<std::size_t>(gap.row) >= rows.size()) continue;
+    rows[gap.row].notes += " *" + text_of(gap.action) + "?*";
+  }
+  return print(rows, 0);
+}
 
 void write_dot(std::ostream& out, const TaskGraph& graph) {
   out << "digraph slipway {\n  rankdir=LR;\n  node [shape=box, style=filled, fontname=\"monospace\"];\n";

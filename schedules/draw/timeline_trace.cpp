@@ -86,19 +86,6 @@ class InputsReady {
   std::vector<double> ready_;
 };
 
-}  // namespace
-
-Trace trace_header(const TaskGraph& graph, const Timeline& timeline, std::string engine) {
-  Trace trace;
-  trace.engine = std::move(engine);
-  trace.ranks = rank_count(graph.step.layout);
-  trace.steps = timeline.steps * graph.window;
-  trace.window = graph.window;
-  return trace;
-}
-
-namespace {
-
 // The lanes of one rank that has tasks, and when it entered each task of the step at hand.
 struct RankLanes {
   std::vector<Lane> lanes;
@@ -132,6 +119,15 @@ void enter_tasks(const Timeline& timeline, std::size_t base, const InputsReady& 
 }
 
 }  // namespace
+
+Trace trace_header(const TaskGraph& graph, const Timeline& timeline, std::string engine) {
+  Trace trace;
+  trace.engine = std::move(engine);
+  trace.ranks = rank_count(graph.step.layout);
+  trace.steps = timeline.steps * graph.window;
+  trace.window = graph.window;
+  return trace;
+}
 
 // The memory of ranks in one step. With representative ranks, a rank's curve is that of its representative, made once.
 class MemoryOfRanks {

@@ -232,56 +232,6 @@ std::vector<RankFilling> ranks_of(const TaskGraph& step, const Durations& durati
   return ranks;
 }
 
-}  // namespace
-
-Filling fill(const TaskGraph& step, const Durations& durations, const BubbleWork& bubble_work,
-             const FillOptions& options) {
-  refuse_strangers(step, bubble_work);
-  const PeriodicStep periodic = periodic_step(step, durations);
-  const Assignment assignment = assign(periodic, bubble_work, options);
-  Filling filling;
-  filling.graph = Builder(step, bubble_work, assignment).run();
-  for (int s = 0; s < assignment.steps; ++s)
-    filling.durations.seconds.insert(filling.durations.seconds.end(), durations.begin(), durations.end());
-  for (const BubbleTask& item : bubble_work.items) filling.durations.push_back(item.seconds);
-  set_global_order(filling.graph, filling.durations);
-  filling.period_s = periodic.period_s;
-  filling.window_period_s = periodic_step(filling.graph, filling.durations).period_s;
-  filling.ranks = ranks_of(step, durations, bubble_work, assignment);
-  return filling;
-}
-
-Utilization utilization_of(const Filling& filling) {
-  constexpr double most_ceiling_steps = 1e6;  // a bubble that is a rounding error holds nothing
-  Utilization result;
-  double end = 0;
-  for (const RankFilling& rank : filling.ranks) {
-    const double bubble = filling.period_s - rank.pass_s - rank.end_s;
-    if (rank.bubble_work_s <= 0) continue;
-    if (bubble * most_ceiling_steps <= rank.bubble_work_s) {
-      result.ceiling_steps = 0;
-      break;
-    }
-    // An excess over whole steps by a rounding error does not count.
-    result.ceiling_steps =
-        std::max(result.ceiling_steps, static_cast<int>(std::ceil(rank.bubble_work_s / bubble - 1e-9)));
-  }
-  for (const RankFilling& rank : filling.ranks) end = std::max(end, rank.end_s);
-  const double steps = filling.graph.window, ranks = static_cast<double>(filling.ranks.size());
-  const double pipeline = filling.period_s - end, filled = filling.window_period_s / steps - end;
-  for (const RankFilling& rank : filling.ranks) {
-    result.before += rank.pass_s / pipeline / ranks;
-    const double placed = result.ceiling_steps > 0 ? rank.bubble_work_s / result.ceiling_steps : 0;
-    result.ceiling += (rank.pass_s + placed) / pipeline / ranks;
-    result.own_cycles +=
-        (rank.pass_s + rank.bubble_work_s / rank.steps) / (pipeline + rank.behind_s / rank.steps) / ranks;
-    result.after += (rank.pass_s + rank.bubble_work_s / steps) / filled / ranks;
-  }
-  return result;
-}
-
-namespace {
-
 // The first task of every rank that has one.
 std::vector<TaskId> first_tasks(const TaskGraph& step) {
   std::vector<TaskId> first;
@@ -293,45 +243,6 @@ std::vector<TaskId> first_tasks(const TaskGraph& step) {
 // Pipelines reach their period after a step or two; a long chain of carried gathers may take more.
 constexpr int most_warm_steps = 64;
 constexpr double same_period = 1e-9;  // relative
-
-}  // namespace
-
-PeriodicStep periodic_step(const TaskGraph& step, const Durations& durations) {
-  const std::size_t count = step.tasks.size();
-  const std::vector<TaskId> first = first_tasks(step);
-  PeriodicStep periodic;
-  Timeline timeline;
-  std::size_t base = 0;
-  for (int warm = 2; warm <= most_warm_steps; warm *= 2) {
-    timeline = replay(step, durations, warm + 2);
-    base = static_cast<std::size_t>(warm) * count;
-    double shortest = std::numeric_limits<double>::infinity();
-    periodic.period_s = 0;
-    for (const TaskId task : first) {
-      const double period = timeline.start[base + count + task] - timeline.start[base + task];
-      shortest = std::min(shortest, period);
-      periodic.period_s = std::max(periodic.period_s, period);
-    }
-    if (periodic.period_s - shortest <= same_period * periodic.period_s) break;
-  }
-  double origin = std::numeric_limits<double>::infinity();
-  for (const TaskId task : first) origin = std::min(origin, timeline.start[base + task]);
-  for (std::size_t task = 0; task < count; ++task) periodic.end.push_back(timeline.end[base + task] - origin);
-  for (std::size_t rank = 0; rank < step.compute_order.size(); ++rank) {
-    const auto list = step.compute_order[rank];
-    std::vector<Gap>& gaps = periodic.gaps.emplace_back();
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      const bool last = i + 1 == list.size();
-      const double next =
-          last ? timeline.start[base + list.front()] + periodic.period_s : timeline.start[base + list[i + 1]];
-      const Gap gap{static_cast<std::uint32_t>(i + 1), periodic.end[list[i]], next - origin};
-      if (last || gap.end > gap.begin) gaps.push_back(gap);
-    }
-  }
-  return periodic;
-}
-
-namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
 // Items whose dependencies are known to end, by the date of that end, and those whose date has come, in the order of
@@ -551,6 +462,87 @@ class Assigner {
 };
 
 }  // namespace
+
+Filling fill(const TaskGraph& step, const Durations& durations, const BubbleWork& bubble_work,
+             const FillOptions& options) {
+  refuse_strangers(step, bubble_work);
+  const PeriodicStep periodic = periodic_step(step, durations);
+  const Assignment assignment = assign(periodic, bubble_work, options);
+  Filling filling;
+  filling.graph = Builder(step, bubble_work, assignment).run();
+  for (int s = 0; s < assignment.steps; ++s)
+    filling.durations.seconds.insert(filling.durations.seconds.end(), durations.begin(), durations.end());
+  for (const BubbleTask& item : bubble_work.items) filling.durations.push_back(item.seconds);
+  set_global_order(filling.graph, filling.durations);
+  filling.period_s = periodic.period_s;
+  filling.window_period_s = periodic_step(filling.graph, filling.durations).period_s;
+  filling.ranks = ranks_of(step, durations, bubble_work, assignment);
+  return filling;
+}
+
+Utilization utilization_of(const Filling& filling) {
+  constexpr double most_ceiling_steps = 1e6;  // a bubble that is a rounding error holds nothing
+  Utilization result;
+  double end = 0;
+  for (const RankFilling& rank : filling.ranks) {
+    const double bubble = filling.period_s - rank.pass_s - rank.end_s;
+    if (rank.bubble_work_s <= 0) continue;
+    if (bubble * most_ceiling_steps <= rank.bubble_work_s) {
+      result.ceiling_steps = 0;
+      break;
+    }
+    // An excess over whole steps by a rounding error does not count.
+    result.ceiling_steps =
+        std::max(result.ceiling_steps, static_cast<int>(std::ceil(rank.bubble_work_s / bubble - 1e-9)));
+  }
+  for (const RankFilling& rank : filling.ranks) end = std::max(end, rank.end_s);
+  const double steps = filling.graph.window, ranks = static_cast<double>(filling.ranks.size());
+  const double pipeline = filling.period_s - end, filled = filling.window_period_s / steps - end;
+  for (const RankFilling& rank : filling.ranks) {
+    result.before += rank.pass_s / pipeline / ranks;
+    const double placed = result.ceiling_steps > 0 ? rank.bubble_work_s / result.ceiling_steps : 0;
+    result.ceiling += (rank.pass_s + placed) / pipeline / ranks;
+    result.own_cycles +=
+        (rank.pass_s + rank.bubble_work_s / rank.steps) / (pipeline + rank.behind_s / rank.steps) / ranks;
+    result.after += (rank.pass_s + rank.bubble_work_s / steps) / filled / ranks;
+  }
+  return result;
+}
+
+PeriodicStep periodic_step(const TaskGraph& step, const Durations& durations) {
+  const std::size_t count = step.tasks.size();
+  const std::vector<TaskId> first = first_tasks(step);
+  PeriodicStep periodic;
+  Timeline timeline;
+  std::size_t base = 0;
+  for (int warm = 2; warm <= most_warm_steps; warm *= 2) {
+    timeline = replay(step, durations, warm + 2);
+    base = static_cast<std::size_t>(warm) * count;
+    double shortest = std::numeric_limits<double>::infinity();
+    periodic.period_s = 0;
+    for (const TaskId task : first) {
+      const double period = timeline.start[base + count + task] - timeline.start[base + task];
+      shortest = std::min(shortest, period);
+      periodic.period_s = std::max(periodic.period_s, period);
+    }
+    if (periodic.period_s - shortest <= same_period * periodic.period_s) break;
+  }
+  double origin = std::numeric_limits<double>::infinity();
+  for (const TaskId task : first) origin = std::min(origin, timeline.start[base + task]);
+  for (std::size_t task = 0; task < count; ++task) periodic.end.push_back(timeline.end[base + task] - origin);
+  for (std::size_t rank = 0; rank < step.compute_order.size(); ++rank) {
+    const auto list = step.compute_order[rank];
+    std::vector<Gap>& gaps = periodic.gaps.emplace_back();
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const bool last = i + 1 == list.size();
+      const double next =
+          last ? timeline.start[base + list.front()] + periodic.period_s : timeline.start[base + list[i + 1]];
+      const Gap gap{static_cast<std::uint32_t>(i + 1), periodic.end[list[i]], next - origin};
+      if (last || gap.end > gap.begin) gaps.push_back(gap);
+    }
+  }
+  return periodic;
+}
 
 Assignment assign(const PeriodicStep& periodic, const BubbleWork& bubble_work, const FillOptions& options) {
   return Assigner(periodic, bubble_work, options).run();

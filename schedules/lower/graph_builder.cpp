@@ -24,6 +24,43 @@ std::size_t hash_of(const Work& work) {
   return hash;
 }
 
+// Writes the writers of a task's inputs and its control predecessors into `found`, ascending; returns their number.
+using Control = std::span<const std::pair<TaskId, TaskId>>;
+std::size_t predecessors_of(const TaskGraph& graph, TaskId id, Control control, TaskId* found) {
+  TaskId* end = found;
+  for (const BufferId in : graph.inputs[id])
+    if (const auto writer = graph.writer(in)) *end++ = *writer;
+  for (const auto& [before, after] : control) *end++ = before;
+  std::sort(found, end);
+  return static_cast<std::size_t>(std::unique(found, end) - found);
+}
+
+// `copies` of the rows one after another; values of copy i are shifted by i·stride.
+Rows repeated(const Rows& rows, int copies, std::size_t stride) {
+  Rows result;
+  result.values.reserve(rows.values.size() * static_cast<std::size_t>(copies));
+  for (int copy = 0; copy < copies; ++copy) {
+    const auto offset = static_cast<std::uint32_t>(static_cast<std::size_t>(copy) * stride);
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      for (const std::uint32_t value : rows[row]) result.values.push_back(value + offset);
+      result.begin.push_back(static_cast<std::uint32_t>(result.values.size()));
+    }
+  }
+  return result;
+}
+
+// An edge to the next step is a plain edge inside the window.
+Rows with_carried(const TaskGraph& step, Rows predecessors, int steps) {
+  const std::size_t count = step.tasks.size();
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> added;
+  for (int s = 1; s < steps; ++s) {
+    const auto base = static_cast<std::uint32_t>(static_cast<std::size_t>(s) * count);
+    for (const auto& [before, after] : step.carried)
+      added.emplace_back(base + after, base - static_cast<std::uint32_t>(count) + before);
+  }
+  return with_added(predecessors, added);
+}
+
 }  // namespace
 
 int GraphBuilder::work(const Work& work) {
@@ -84,21 +121,6 @@ Rows with_added(const Rows& rows, std::vector<std::pair<std::uint32_t, std::uint
   return result;
 }
 
-namespace {
-
-// Writes the writers of a task's inputs and its control predecessors into `found`, ascending; returns their number.
-using Control = std::span<const std::pair<TaskId, TaskId>>;
-std::size_t predecessors_of(const TaskGraph& graph, TaskId id, Control control, TaskId* found) {
-  TaskId* end = found;
-  for (const BufferId in : graph.inputs[id])
-    if (const auto writer = graph.writer(in)) *end++ = *writer;
-  for (const auto& [before, after] : control) *end++ = before;
-  std::sort(found, end);
-  return static_cast<std::size_t>(std::unique(found, end) - found);
-}
-
-}  // namespace
-
 void GraphBuilder::close() {
   if (!late_outputs_.empty()) graph_.outputs = with_added(graph_.outputs, late_outputs_);
   std::sort(control_.begin(), control_.end(), [](const auto& a, const auto& b) {
@@ -136,36 +158,6 @@ void GraphBuilder::close() {
   before.values.resize(end);
   graph_.successors = transposed(before);
 }
-
-namespace {
-
-// `copies` of the rows one after another; values of copy i are shifted by i·stride.
-Rows repeated(const Rows& rows, int copies, std::size_t stride) {
-  Rows result;
-  result.values.reserve(rows.values.size() * static_cast<std::size_t>(copies));
-  for (int copy = 0; copy < copies; ++copy) {
-    const auto offset = static_cast<std::uint32_t>(static_cast<std::size_t>(copy) * stride);
-    for (std::size_t row = 0; row < rows.size(); ++row) {
-      for (const std::uint32_t value : rows[row]) result.values.push_back(value + offset);
-      result.begin.push_back(static_cast<std::uint32_t>(result.values.size()));
-    }
-  }
-  return result;
-}
-
-// An edge to the next step is a plain edge inside the window.
-Rows with_carried(const TaskGraph& step, Rows predecessors, int steps) {
-  const std::size_t count = step.tasks.size();
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> added;
-  for (int s = 1; s < steps; ++s) {
-    const auto base = static_cast<std::uint32_t>(static_cast<std::size_t>(s) * count);
-    for (const auto& [before, after] : step.carried)
-      added.emplace_back(base + after, base - static_cast<std::uint32_t>(count) + before);
-  }
-  return with_added(predecessors, added);
-}
-
-}  // namespace
 
 TaskGraph window_of(const TaskGraph& step, int steps) {
   if (steps < 1) throw std::invalid_argument("a window has at least one step");

@@ -9,18 +9,10 @@
 
 #include <cstddef>
 #include <limits>
-#include <vector>
 
-#include "models/model/parameters.h"
 #include "schedules/graph/task_graph.h"
 
 namespace slipway::schedules {
-
-// Bytes that each pipeline rank's members hold throughout a step: weights, gradients and optimizer of their shard.
-// K-FAC's inverses are those of the replica with most.
-std::vector<StaticBytes> static_bytes_of(const Step& step);
-// The same for these parameters on one rank; `copies` of the model in the pipeline.
-StaticBytes static_bytes_of(const BlockElements& elements, const Step& step, int copies = 1);
 
 // The graph without `order`. The step must be legal (schedules/rules/rules.h), but for numbers of micro-batches that
 // actions of its own take. Throws std::length_error as soon as there are more than `most_tasks`.

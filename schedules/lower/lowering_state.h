@@ -122,34 +122,4 @@ struct LoweringState {
                         std::span<const BufferId> outputs);
 };
 
-// With hybrid sharding, the sum over the copies of one shard that follows a reduction.
-Work work_of_copies(const Work& reduction, double shards);
-// The work of a collective on a gradient bucket: bytes of this rank's shard, label "L5.ar_grad", "L5.experts.ar_grad".
-Work bucket_work(const LoweringState& state, WorkKind kind, int stage, int bucket);
-
-// The sum of squares of a bucket's gradient, label "L5.worker_norm".
-Work worker_norm_work(const LoweringState& state, int stage, int bucket);
-
-// ZeRO 3: a gather waits for the compute task two before its first reader; control edges only.
-void limit_weight_prefetch(LoweringState& state);
-void limit_host_copies(LoweringState& state);
-
-// ZeRO 2, 3: a block's gradient begins when the reduction of the one two before it is done; control edges only.
-void limit_unreduced_gradients(LoweringState& state);
-
-// Sequence parallelism: a gathered input arrives in time for its projection and not long before; control edges only.
-void limit_gather_prefetch(LoweringState& state);
-
-// Ring attention: the keys and values that a backward pass sends around again leave a task ahead; control edges only.
-void limit_ring_prefetch(LoweringState& state);
-
-// All forward, recompute, backward and weight-gradient tasks with their wire collectives and transfers.
-void lower_passes(LoweringState& state);
-// compute_order of every rank up to the end of its last action.
-void place_compute_order(LoweringState& state);
-// Requires place_compute_order. Called for Step::blocking_transfers.
-void wait_for_transfers(LoweringState& state);
-// Gradient reductions, global norm, optimizer, parameter gathers; appends to compute_order.
-void lower_step_end(LoweringState& state);
-
 }  // namespace slipway::schedules

@@ -1,5 +1,6 @@
 // Lowers forwards, and wire collectives and transfers of both directions.
 #include "schedules/lower/passes.h"
+#include "schedules/lower/step_end.h"
 
 #include <algorithm>
 #include <utility>

@@ -130,4 +130,13 @@ class ActionLowering {
   std::vector<std::vector<BufferId>> weights_;  // ZeRO 3: gathered parameters per [bucket], per member
 };
 
+// ZeRO 3: a gather waits for the compute task two before its first reader; control edges only.
+void limit_weight_prefetch(LoweringState& state);
+// The same of copies back from the host.
+void limit_host_copies(LoweringState& state);
+// ZeRO 2, 3: a block's gradient begins when the reduction of the one two before it is done; control edges only.
+void limit_unreduced_gradients(LoweringState& state);
+// Sequence parallelism: a gathered input arrives in time for its projection and not long before; control edges only.
+void limit_gather_prefetch(LoweringState& state);
+
 }  // namespace slipway::schedules

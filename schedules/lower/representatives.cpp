@@ -271,10 +271,6 @@ std::vector<int> divisors(int number) {
   return list;
 }
 
-}  // namespace
-
-namespace {
-
 // True if rank p−1−r runs for one copy of the model what rank r runs for the other, in the same order.
 bool mirrors(const ActionLists& actions, const ScheduleShape& shape) {
   if (shape.copies != 2 || shape.pipeline % 2 != 0) return false;

@@ -11,6 +11,8 @@
 // home after c−1 steps. A block is received while the one before it is in use and the one before that is freed: the
 // shift of round r waits for round r−2. Guarded by tests/schedules/ring_test.cpp (times, memory, order) and
 // tests/exec/execute_ring_test.cpp (results).
+#include "schedules/lower/ring.h"
+
 #include "schedules/lower/passes.h"
 
 namespace slipway::schedules {

@@ -110,6 +110,25 @@ bool beside_ring(const std::vector<Operator>& operators, int first, int i) {
   return i > first && (is_round(i) || is_round(i - 1));
 }
 
+// A communicate operator has the bytes of the whole tensor. A member of a gather gives its share; a member of a scatter
+// receives its share.
+WireBytes around(const Operator& communicate, WireValue of, const Sharding& sharding) {
+  const int degree = communicate.axis == Axis::context         ? sharding.context
+                     : communicate.axis == Axis::expert        ? sharding.expert
+                     : communicate.axis == Axis::expert_tensor ? expert_tensor_of(sharding)
+                                                               : sharding.tensor;
+  const double sent = of == WireValue::value ? communicate.forward_sent : communicate.backward_sent;
+  const double whole = communicate.message_bytes * sent, part = whole / degree;
+  switch (communicate.forward) {
+    case Collective::all_gather:
+      return {part, whole};
+    case Collective::reduce_scatter:
+      return {whole, part};
+    default:
+      return {whole, whole};
+  }
+}
+
 }  // namespace
 
 bool input_comes_again(std::span<const Operator> operators, int at, const Block& block, Recompute recompute) {
@@ -156,29 +175,6 @@ StageSegments segments_of_stage(const std::vector<Operator>& operators, const st
   if (stage.segments.size() == 1) stage.segments.front().name.clear();
   return stage;
 }
-
-namespace {
-
-// A communicate operator has the bytes of the whole tensor. A member of a gather gives its share; a member of a scatter
-// receives its share.
-WireBytes around(const Operator& communicate, WireValue of, const Sharding& sharding) {
-  const int degree = communicate.axis == Axis::context         ? sharding.context
-                     : communicate.axis == Axis::expert        ? sharding.expert
-                     : communicate.axis == Axis::expert_tensor ? expert_tensor_of(sharding)
-                                                               : sharding.tensor;
-  const double sent = of == WireValue::value ? communicate.forward_sent : communicate.backward_sent;
-  const double whole = communicate.message_bytes * sent, part = whole / degree;
-  switch (communicate.forward) {
-    case Collective::all_gather:
-      return {part, whole};
-    case Collective::reduce_scatter:
-      return {whole, part};
-    default:
-      return {whole, whole};
-  }
-}
-
-}  // namespace
 
 WireBytes wire_bytes(std::span<const Operator> operators, int last_op, Wires wire, WireValue of,
                      const Sharding& sharding, double boundary_bytes) {

@@ -14,7 +14,8 @@
 #include "models/model/parameters.h"
 #include "schedules/graph/parallel.h"
 #include "schedules/lower/kfac_shares.h"
-#include "schedules/lower/lowering_state.h"
+#include "schedules/lower/passes.h"
+#include "schedules/lower/step_end.h"
 
 namespace slipway::schedules {
 

@@ -6,8 +6,8 @@
 
 #include "models/model/operator_cost.h"
 #include "models/model/parameters.h"
-#include "schedules/lower/lowering.h"
 #include "schedules/lower/segments.h"
+#include "schedules/lower/static_bytes.h"
 #include "schedules/memory/in_flight.h"
 #include "schedules/step/block_elements.h"
 #include "schedules/step/placement.h"

@@ -103,6 +103,12 @@ void check_list(const std::vector<int>& list, int layers, int stages) {
   }
 }
 
+// Tensor and replica degree of the members that have tasks.
+Representatives lowered_degrees(const Layout& layout, const Representatives& representatives) {
+  return {representatives.tensor > 0 ? representatives.tensor : layout.tensor,
+          representatives.replicas > 0 ? representatives.replicas : layout.data * layout.context};
+}
+
 }  // namespace
 
 std::vector<BlockRange> block_ranges(const std::vector<int>& layers_per_stage) {
@@ -134,16 +140,6 @@ Coordinates coordinates_of(const Layout& layout, int rank) {
   at.pipeline = rank / layout.data;
   return at;
 }
-
-namespace {
-
-// Tensor and replica degree of the members that have tasks.
-Representatives lowered_degrees(const Layout& layout, const Representatives& representatives) {
-  return {representatives.tensor > 0 ? representatives.tensor : layout.tensor,
-          representatives.replicas > 0 ? representatives.replicas : layout.data * layout.context};
-}
-
-}  // namespace
 
 std::int32_t representative_of(const Layout& layout, const Representatives& representatives, std::int32_t rank) {
   const auto [tensor, replicas] = lowered_degrees(layout, representatives);

@@ -33,10 +33,6 @@ std::vector<std::uint32_t> places_of(const TaskGraph& graph) {
 
 bool runs_passes(const TaskGraph& graph, TaskId task) { return graph.work(task).kind == WorkKind::segment; }
 
-}  // namespace
-
-namespace {
-
 // Writes the last task of each member that makes what a message carries. Sums over the tensor group, which some gradients
 // pass first, are none, and are of other ranks too.
 void find_makers(const TaskGraph& graph, TaskId message, const std::vector<std::uint32_t>& place,
@@ -63,45 +59,6 @@ void find_makers(const TaskGraph& graph, TaskId message, const std::vector<std::
   const auto of_one_rank = [&](TaskId a, TaskId b) { return graph.tasks[a].rank == graph.tasks[b].rank; };
   makers.erase(std::unique(makers.begin(), makers.end(), of_one_rank), makers.end());
 }
-
-}  // namespace
-
-// A reduction runs behind the task after the one that made its gradient; a gather behind the task before the one that
-// needs its weights. Where that task itself waits for the message, nothing runs. An all-to-all of experts runs behind the
-// task after the one that made its tokens, if that is of another micro-batch, as in a pair, or a weight gradient.
-std::vector<Beside> messages_beside(const TaskGraph& graph) {
-  std::vector<Beside> pairs;
-  const std::vector<std::uint32_t> place = places_of(graph);
-  std::vector<TaskId> makers;
-  for (TaskId message = 0; message < graph.tasks.size(); ++message) {
-    if (graph.tasks[message].communicator == none) continue;
-    const bool tokens = moves_tokens(graph, message);
-    if (!tokens && !is_of_data_axis(graph, message)) continue;
-    const auto after = graph.successors[message];
-    const auto waits = [&](TaskId task) { return std::find(after.begin(), after.end(), task) != after.end(); };
-    bool found = false;
-    find_makers(graph, message, place, makers);
-    for (const TaskId maker : makers) {
-      const auto list = graph.compute_order[graph.tasks[maker].rank];
-      if (place[maker] + 1 >= list.size()) continue;
-      const TaskId next = list[place[maker] + 1];
-      const bool makes = runs_passes(graph, maker) || graph.work(maker).kind == WorkKind::worker_norm;
-      const bool counts = !tokens || graph.tasks[next].micro_batch != graph.tasks[maker].micro_batch ||
-                          graph.work(next).pass == Pass::weight_grad;
-      if (makes && runs_passes(graph, next) && !waits(next) && counts) pairs.push_back({next, message});
-      found = found || makes;
-    }
-    if (tokens) continue;
-    for (const TaskId user : after) {
-      if (found || place[user] == nowhere || place[user] == 0) continue;
-      const TaskId previous = graph.compute_order[graph.tasks[user].rank][place[user] - 1];
-      if (runs_passes(graph, previous) && !waits(previous)) pairs.push_back({previous, message});
-    }
-  }
-  return pairs;
-}
-
-namespace {
 
 // The messages that run beside a rank's list, one after the other, and what its products lose meanwhile.
 class BesideQueue {
@@ -157,6 +114,41 @@ class BesideQueue {
 };
 
 }  // namespace
+
+// A reduction runs behind the task after the one that made its gradient; a gather behind the task before the one that
+// needs its weights. Where that task itself waits for the message, nothing runs. An all-to-all of experts runs behind the
+// task after the one that made its tokens, if that is of another micro-batch, as in a pair, or a weight gradient.
+std::vector<Beside> messages_beside(const TaskGraph& graph) {
+  std::vector<Beside> pairs;
+  const std::vector<std::uint32_t> place = places_of(graph);
+  std::vector<TaskId> makers;
+  for (TaskId message = 0; message < graph.tasks.size(); ++message) {
+    if (graph.tasks[message].communicator == none) continue;
+    const bool tokens = moves_tokens(graph, message);
+    if (!tokens && !is_of_data_axis(graph, message)) continue;
+    const auto after = graph.successors[message];
+    const auto waits = [&](TaskId task) { return std::find(after.begin(), after.end(), task) != after.end(); };
+    bool found = false;
+    find_makers(graph, message, place, makers);
+    for (const TaskId maker : makers) {
+      const auto list = graph.compute_order[graph.tasks[maker].rank];
+      if (place[maker] + 1 >= list.size()) continue;
+      const TaskId next = list[place[maker] + 1];
+      const bool makes = runs_passes(graph, maker) || graph.work(maker).kind == WorkKind::worker_norm;
+      const bool counts = !tokens || graph.tasks[next].micro_batch != graph.tasks[maker].micro_batch ||
+                          graph.work(next).pass == Pass::weight_grad;
+      if (makes && runs_passes(graph, next) && !waits(next) && counts) pairs.push_back({next, message});
+      found = found || makes;
+    }
+    if (tokens) continue;
+    for (const TaskId user : after) {
+      if (found || place[user] == nowhere || place[user] == 0) continue;
+      const TaskId previous = graph.compute_order[graph.tasks[user].rank][place[user] - 1];
+      if (runs_passes(graph, previous) && !waits(previous)) pairs.push_back({previous, message});
+    }
+  }
+  return pairs;
+}
 
 void each_loss_beside(const TaskGraph& graph, const PricedCluster& cluster, const Durations& durations, bool included,
                       const std::function<void(const LossBeside&)>& visit) {

@@ -13,10 +13,6 @@
 namespace slipway::schedules {
 namespace {
 
-void scale(TimeParts& parts, double factor) {
-  for (double& seconds : parts.seconds) seconds *= factor;
-}
-
 void add(TimeParts& parts, const TimeParts& more, double times) {
   for (std::size_t i = 0; i < time_part_count; ++i) parts.seconds[i] += times * more.seconds[i];
 }

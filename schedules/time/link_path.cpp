@@ -110,29 +110,6 @@ void take_caps(Span& span, const Cluster& cluster, const std::vector<std::int32_
   span.pair_cap = least_cap(cluster, ranks);
 }
 
-}  // namespace
-
-std::optional<Span> span_of(const Cluster& cluster, const Communicator& communicator) {
-  const auto& ranks = communicator.ranks;
-  const std::optional<int> per_node = ranks_per_node(cluster, ranks);
-  if (!per_node) return std::nullopt;
-  const std::size_t n = ranks.size(), g = static_cast<std::size_t>(*per_node);
-  Span span{static_cast<int>(n / g), *per_node, 0, {0, unbounded}, {0, unbounded}};
-  for (std::size_t i = 1; i < n; ++i)
-    if (i % g != 0) take_slower(span.inside, way_between(cluster, ranks[i - 1], ranks[i]));
-  if (span.nodes < 2) return span.rails = 1, span;
-  std::set<int> ports;
-  for (std::size_t i = 0; i < n; ++i) take_slower(span.between, way_between(cluster, ranks[i], ranks[(i + g) % n]));
-  const Fabric& network = cluster.fabrics[fabric_between(cluster, ranks[0], ranks[g % n])];
-  for (std::size_t i = 0; i < g; ++i)
-    ports.insert(place_of(cluster, ranks[i]).gpu / std::max(1, network.gpus_per_port));
-  span.rails = static_cast<int>(ports.size());
-  if (!cluster.weak_pairs.empty()) take_caps(span, cluster, ranks);
-  return span;
-}
-
-namespace {
-
 bool are_on_several_nodes(const Cluster& cluster, const std::vector<std::int32_t>& ranks) {
   const int first = place_of(cluster, ranks.front()).node;
   return std::ranges::any_of(ranks, [&](std::int32_t rank) { return place_of(cluster, rank).node != first; });
@@ -273,10 +250,6 @@ LinkPath switched_path_of(const Cluster& cluster, const Communicator& communicat
   return path;
 }
 
-}  // namespace
-
-namespace {
-
 LinkPath host_path(const Cluster& cluster, const Communicator& communicator) {
   const Machine& machine = cluster.groups[place_of(cluster, communicator.ranks.front()).group].machine;
   const Link& link = communicator.name == "to_host" ? machine.device_to_host : machine.host_to_device;
@@ -286,7 +259,31 @@ LinkPath host_path(const Cluster& cluster, const Communicator& communicator) {
   return path;
 }
 
+bool is_direct(Collective collective) {
+  return collective == Collective::all_gather || collective == Collective::reduce_scatter ||
+         collective == Collective::all_to_all;
+}
+
 }  // namespace
+
+std::optional<Span> span_of(const Cluster& cluster, const Communicator& communicator) {
+  const auto& ranks = communicator.ranks;
+  const std::optional<int> per_node = ranks_per_node(cluster, ranks);
+  if (!per_node) return std::nullopt;
+  const std::size_t n = ranks.size(), g = static_cast<std::size_t>(*per_node);
+  Span span{static_cast<int>(n / g), *per_node, 0, {0, unbounded}, {0, unbounded}};
+  for (std::size_t i = 1; i < n; ++i)
+    if (i % g != 0) take_slower(span.inside, way_between(cluster, ranks[i - 1], ranks[i]));
+  if (span.nodes < 2) return span.rails = 1, span;
+  std::set<int> ports;
+  for (std::size_t i = 0; i < n; ++i) take_slower(span.between, way_between(cluster, ranks[i], ranks[(i + g) % n]));
+  const Fabric& network = cluster.fabrics[fabric_between(cluster, ranks[0], ranks[g % n])];
+  for (std::size_t i = 0; i < g; ++i)
+    ports.insert(place_of(cluster, ranks[i]).gpu / std::max(1, network.gpus_per_port));
+  span.rails = static_cast<int>(ports.size());
+  if (!cluster.weak_pairs.empty()) take_caps(span, cluster, ranks);
+  return span;
+}
 
 LinkPath path_of(const PricedCluster& cluster, const Communicator& communicator) {
   if (communicator.axis == Axis::host) return host_path(cluster, communicator);
@@ -322,15 +319,6 @@ Links links_of(const LinkPath& path, Collective collective, Algorithm algorithm)
   if (collective == Collective::all_to_all && path.pairs.bandwidth > 0) return path.pairs;
   return {path.latency, path.bandwidth};
 }
-
-namespace {
-
-bool is_direct(Collective collective) {
-  return collective == Collective::all_gather || collective == Collective::reduce_scatter ||
-         collective == Collective::all_to_all;
-}
-
-}  // namespace
 
 Algorithm algorithm_of(const LinkPath& path, Collective collective, int members, double bytes) {
   if (collective == Collective::shift) return Algorithm::ring;

@@ -66,26 +66,6 @@ PeriodicActions without(const ActionLists& lists, const std::vector<Region>& reg
   return result;
 }
 
-}  // namespace
-
-std::optional<PeriodicActions> periodic_actions(const ActionLists& lists, int micro_batches, int patience) {
-  const int longest = 2 * static_cast<int>(lists.size());  // longest period that is searched
-  for (int period = 1; period <= longest && 3 * period < micro_batches; ++period) {
-    const std::vector<Region> regions = regions_of(lists, micro_batches, period);
-    if (regions.empty()) continue;
-    const int fewest = std::min_element(regions.begin(), regions.end(), [](const Region& a, const Region& b) {
-                         return a.periods() < b.periods();
-                       })->periods();
-    const int keep = patience * (6 + (longest + period - 1) / period);
-    const int left_out = (fewest - keep) / period_multiple * period_multiple;
-    if (left_out <= 0 || 3 * left_out * period < micro_batches) return std::nullopt;
-    return without(lists, regions, micro_batches, period, left_out);
-  }
-  return std::nullopt;
-}
-
-namespace {
-
 constexpr double periods_compared = 3;  // two would do: state repeats when what made it does
 constexpr double same_share = 1e-9;     // of a period: dates are sums of thousands of durations
 
@@ -218,6 +198,22 @@ std::optional<PeriodicTimeline> repeating(const TaskGraph& graph, const HostIssu
 }
 
 }  // namespace
+
+std::optional<PeriodicActions> periodic_actions(const ActionLists& lists, int micro_batches, int patience) {
+  const int longest = 2 * static_cast<int>(lists.size());  // longest period that is searched
+  for (int period = 1; period <= longest && 3 * period < micro_batches; ++period) {
+    const std::vector<Region> regions = regions_of(lists, micro_batches, period);
+    if (regions.empty()) continue;
+    const int fewest = std::min_element(regions.begin(), regions.end(), [](const Region& a, const Region& b) {
+                         return a.periods() < b.periods();
+                       })->periods();
+    const int keep = patience * (6 + (longest + period - 1) / period);
+    const int left_out = (fewest - keep) / period_multiple * period_multiple;
+    if (left_out <= 0 || 3 * left_out * period < micro_batches) return std::nullopt;
+    return without(lists, regions, micro_batches, period, left_out);
+  }
+  return std::nullopt;
+}
 
 std::optional<PeriodicTimeline> periodic_timeline(const TaskGraph& graph, const Durations& durations,
                                                   const PeriodicActions& actions, const Timeline& timeline) {

@@ -93,13 +93,13 @@ bool includes_input_grad(Direction direction) {
 }
 
 // Adds the operators' seconds in their order.
-void add_operators(const TaskGraph& graph, const Work& work, const Machine& machine, WorkPrice& price) {
-  const Direction direction = direction_of(work.pass);
+void add_operators(std::span<const Operator> operators, Pass pass, const Machine& machine, WorkPrice& price) {
+  const Direction direction = direction_of(pass);
   double all = 0;
-  for (const Operator& op : graph.operators_run_by(work)) {
+  for (const Operator& op : operators) {
     if (op.kind == OpKind::communicate) continue;
     const double seconds = operator_seconds(machine, op, direction);
-    double again = work.pass == Pass::recompute ? seconds : 0;
+    double again = pass == Pass::recompute ? seconds : 0;
     if (op.again && includes_input_grad(direction)) again = operator_seconds(machine, op, Direction::forward);
     price.once[part_of(op)] += seconds - again;
     price.again[part_of(op)] += again;
@@ -128,7 +128,7 @@ WorkPrice unscaled_price(const TaskGraph& graph, const Work& work, const Machine
       add(price, TimePart::optimizer, precondition_seconds(graph, work, machine));
       return price;
     case WorkKind::segment:
-      add_operators(graph, work, machine, price);
+      add_operators(graph.operators_run_by(work), work.pass, machine, price);
       return price;
     case WorkKind::optimizer_step:
       add(price, TimePart::optimizer, update_seconds(graph.step.optimizer, work.elements, work.dtype, machine));
@@ -146,13 +146,18 @@ WorkPrice unscaled_price(const TaskGraph& graph, const Work& work, const Machine
   throw std::logic_error("a communication work on a compute lane");
 }
 
-void scale(TimeParts& parts, double factor) {
-  for (double& seconds : parts.seconds) seconds *= factor;
+void scale(WorkPrice& price, double factor) {
+  price.seconds *= factor;
+  scale(price.once, factor), scale(price.again, factor);
 }
 
 }  // namespace
 
 double TimeParts::sum() const { return std::accumulate(seconds.begin(), seconds.end(), 0.0); }
+
+void scale(TimeParts& parts, double factor) {
+  for (double& seconds : parts.seconds) seconds *= factor;
+}
 
 TimePart part_of(Axis axis) {
   switch (axis) {
@@ -181,9 +186,14 @@ double update_seconds(const Optimizer& optimizer, double elements, Dtype dtype, 
 
 WorkPrice price_of(const TaskGraph& graph, const Work& work, const Machine& machine) {
   WorkPrice price = unscaled_price(graph, work, machine);
-  const double whole = machine.constants.whole;
-  price.seconds *= whole;
-  scale(price.once, whole), scale(price.again, whole);
+  scale(price, machine.constants.whole);
+  return price;
+}
+
+WorkPrice price_of(std::span<const Operator> operators, Pass pass, const Machine& machine) {
+  WorkPrice price;
+  add_operators(operators, pass, machine, price);
+  scale(price, machine.constants.whole);
   return price;
 }
 

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "models/machine/machine.h"
 #include "models/model/names.h"
@@ -69,6 +70,8 @@ struct TimeParts {
   double sum() const;
 };
 
+void scale(TimeParts& parts, double factor);
+
 TimePart part_of(Axis axis);
 
 // The price of one work: `once` of what is run the first time, `again` of operators that are made again in the backward
@@ -80,6 +83,8 @@ struct WorkPrice {
 // Throws std::invalid_argument when the machine cannot price an operator.
 WorkPrice price_of(const TaskGraph& graph, const Work& work, const Machine& machine);
 double compute_seconds(const TaskGraph& graph, const Work& work, const Machine& machine);
+// Of operators alone, before any graph exists: no task overhead. Communicate operators have no compute.
+WorkPrice price_of(std::span<const Operator> operators, Pass pass, const Machine& machine);
 
 // Seconds of the update of `elements` parameters: the GPU's share and then the host's.
 double update_seconds(const Optimizer& optimizer, double elements, Dtype dtype, const Machine& machine);

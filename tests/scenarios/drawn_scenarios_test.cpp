@@ -15,7 +15,7 @@
 #include "models/machine/priced_cluster.h"
 #include "scenarios/commands/execute/bundle.h"
 #include "scenarios/files/usage_error.h"
-#include "scenarios/predict/bubble_work.h"
+#include "scenarios/predict/filling.h"
 #include "scenarios/predict/prediction.h"
 #include "scenarios/predict/priced_step.h"
 #include "scenarios/predict/simulated_step.h"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "models/memory/closed_form.h"
-#include "schedules/lower/lowering.h"
+#include "schedules/lower/static_bytes.h"
 
 namespace slipway::test {
 namespace {

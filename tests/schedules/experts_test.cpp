@@ -11,6 +11,7 @@
 #include "schedules/check/check.h"
 #include "schedules/lower/lowering.h"
 #include "schedules/lower/representatives.h"
+#include "schedules/lower/static_bytes.h"
 #include "schedules/rules/rules.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/global_order.h"

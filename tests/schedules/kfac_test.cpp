@@ -10,6 +10,7 @@
 #include "schedules/graph/bubble_work.h"
 #include "schedules/lower/kfac_shares.h"
 #include "schedules/lower/lowering.h"
+#include "schedules/lower/static_bytes.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/global_order.h"
 #include "schedules/time/replay.h"

@@ -8,6 +8,7 @@
 #include "models/machine/priced_cluster.h"
 #include "schedules/check/check.h"
 #include "schedules/lower/lowering.h"
+#include "schedules/lower/static_bytes.h"
 #include "schedules/memory/counted_memory.h"
 #include "schedules/memory/memory_timeline.h"
 #include "schedules/rules/rules.h"

@@ -7,6 +7,7 @@
 
 #include "schedules/check/check.h"
 #include "schedules/lower/lowering.h"
+#include "schedules/lower/static_bytes.h"
 #include "schedules/memory/memory_timeline.h"
 #include "schedules/step/placement.h"
 #include "schedules/time/durations.h"

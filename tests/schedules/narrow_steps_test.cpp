@@ -10,6 +10,7 @@
 #include "schedules/bound/estimate.h"
 #include "schedules/check/check.h"
 #include "schedules/lower/lowering.h"
+#include "schedules/lower/static_bytes.h"
 #include "schedules/memory/memory_timeline.h"
 #include "schedules/rules/rules.h"
 #include "schedules/time/durations.h"

@@ -27,7 +27,7 @@ namespace {
 
 Model built_in_model(std::string_view name) {
   Defects defects;
-  std::optional<Value> document = parse_document("{model: " + std::string(name) + "}", "", defects);
+  std::optional<Value> document = parse_document("{model: {name: " + std::string(name) + "}}", "", defects);
   if (!document) broken(defects);
   Defects of_the_rest;  // complaints about cluster and schedule, which are missing here
   Settings settings(std::move(*document), scenario_keys(), of_the_rest);
