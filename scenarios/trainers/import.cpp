@@ -212,6 +212,17 @@ std::string add_named_recipe(const Dictionary& dictionary, const std::string& re
   return named.version;
 }
 
+// The dictionary's table of published throughputs is by the name of the recipe's run.
+std::optional<PublishedRun> published_run(const Reading& reading) {
+  const Argument* name = reading.find("wandb-exp-name");
+  if (name == nullptr || name->values.empty()) return std::nullopt;
+  constexpr std::string_view table = "published TFLOP/s per GPU";
+  const std::optional<std::string> rate = reading.dictionary().word(table, name->values[0]);
+  const std::optional<double> tflops = rate ? quantity(*rate, Unit::pure) : std::nullopt;
+  if (!tflops) return std::nullopt;
+  return PublishedRun{*tflops, reading.dictionary().word(table, "source").value_or("")};
+}
+
 }  // namespace
 
 Imported imported(const std::vector<std::string>& files, const std::string& line, const ImportChoices& given,

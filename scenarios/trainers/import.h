@@ -20,14 +20,11 @@ struct PublishedRun {
   double tflops_per_gpu = 0;  // by Megatron's count (models/model/megatron_flops.h)
   std::string source;
 };
-// The published run with all of these arguments, if import knows it.
-std::optional<PublishedRun> published_run(const Reading& reading);
-
 struct Imported {
   std::string yaml;
   std::vector<ImportNote> notes;
   Defects defects;
-  std::optional<PublishedRun> published;
+  std::optional<PublishedRun> published;  // where the dictionary has one of all these arguments
 };
 // `files` are read in this order; `line` is a command line, empty: none. `output` is the scenario's file: its folder is
 // that of relative paths. `recipe`: a list of arguments by name, which those given hold against; empty: none.
