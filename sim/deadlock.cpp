@@ -1,12 +1,11 @@
-// The message of a simulated deadlock: the head of each lane, what it waits for, and where that is in the schedule's
-// grid.
+#include "sim/deadlock.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
 
 #include "schedules/draw/grid.h"
-#include "sim/frontier.h"
 
 namespace slipway::sim {
 namespace {

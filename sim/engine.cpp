@@ -13,6 +13,7 @@
 
 #include "schedules/time/host_issue.h"
 #include "sim/compute.h"
+#include "sim/deadlock.h"
 #include "sim/flows.h"
 
 namespace slipway::sim {

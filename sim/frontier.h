@@ -51,7 +51,4 @@ Frontier make_frontier(const UnitGraph& units, int steps, std::vector<Instance>&
 // `instance` is done: appends the instances that may start now to `ready`.
 void advance(Frontier& frontier, Instance instance, std::vector<Instance>& ready);
 
-// The reason of a deadlock: a line per stuck lane with its head and what that waits for.
-std::string describe_deadlock(const TaskGraph& graph, const Frontier& frontier);
-
 }  // namespace slipway::sim

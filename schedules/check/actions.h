@@ -25,7 +25,7 @@ struct ActionDefect {
 // goes through the stages of one copy.
 std::vector<ActionDefect> check_actions(const ActionLists& lists, const ScheduleShape& shape);
 
-// Returns message and grid. `parts`: as in unit_times (schedules/draw/grid.h).
+// Returns message and grid. `parts`: as in unit_times (schedules/draw/unit_times.h).
 std::string describe(const ActionLists& lists, const ActionDefect& defect, int parts = 0);
 
 }  // namespace slipway::schedules

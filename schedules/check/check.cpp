@@ -76,29 +76,6 @@ Rows tasks_by_label(const TaskGraph& graph) {
 
 }  // namespace
 
-std::vector<std::uint32_t> positions_of(const TaskGraph& graph) {
-  constexpr std::uint32_t unset = ~0U;
-  if (graph.order.size() != graph.tasks.size()) return {};
-  std::vector<std::uint32_t> position(graph.tasks.size(), unset);
-  for (std::uint32_t at = 0; at < graph.order.size(); ++at) {
-    const TaskId id = graph.order[at];
-    if (id >= position.size() || position[id] != unset) return {};
-    position[id] = at;
-  }
-  return position;
-}
-
-std::string spoken(const TaskGraph& graph, TaskId task) {
-  const auto members = members_of(graph, task);
-  std::string text = label_of(graph, task) + (members.size() == 1 ? " on rank " : " on ranks ");
-  constexpr std::size_t most = 8;
-  for (std::size_t i = 0; i < std::min(members.size(), most); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(members[i]);
-  }
-  if (members.size() > most) text += " and " + std::to_string(members.size() - most) + " more";
-  return text;
-}
-
 std::vector<Violation> check_memory(const std::vector<RankMemory>& memory, const std::vector<double>& capacity) {
   Findings findings(7);
   for (std::size_t rank = 0; rank < memory.size(); ++rank) {

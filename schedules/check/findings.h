@@ -30,12 +30,6 @@ class Findings {
 // Position of every task in graph.order; empty when the order is no permutation of the tasks (I2 reports that).
 std::vector<std::uint32_t> positions_of(const TaskGraph& graph);
 
-// Second half of I6: every shard of parameters is updated once, after its own reductions.
-void find_update_defects(const TaskGraph& graph, const std::vector<std::uint32_t>& position, Findings& findings);
-
-// Third part of I6, for sequence parallelism: weight gradients have their inputs.
-void find_gather_defects(const TaskGraph& graph, Findings& findings);
-
 // "2F0 on rank 2", "2F0.send on ranks 2, 3".
 std::string spoken(const TaskGraph& graph, TaskId task);
 

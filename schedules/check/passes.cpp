@@ -1,12 +1,12 @@
-// I6: passes. A graph's segment tasks, sorted by action and operator, and their checks.
-// Guarded by tests/schedules/check_test.cpp.
+#include "schedules/check/passes.h"
+
 #include <algorithm>
 #include <array>
 #include <numeric>
 #include <tuple>
 #include <vector>
 
-#include "schedules/check/findings.h"
+#include "schedules/check/updates.h"
 #include "schedules/graph/parallel.h"
 #include "schedules/graph/task_graph.h"
 #include "schedules/lower/segments.h"

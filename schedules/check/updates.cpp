@@ -1,16 +1,9 @@
-// I6, second half, for each rank and each stage on it:
-//
-//   last backward of a block ─► its reductions ─► [norm ─► norm reduction over all ranks] ─► one update
-//
-// The reductions that a layout requires must exist: data and context group; tensor group for replicated weights under
-// sequence parallelism, and for norms of heads always; the ranks with copies of a key-value head; first and last stage for a tied embedding of two ranks. The last
-// reduction of a block must wait for that block's last backward, and the update for all of them. To wait means a path
-// of edges through tasks of this rank: an earlier place in the order on another lane is a race.
+#include "schedules/check/updates.h"
+
 #include <algorithm>
 #include <optional>
 
 #include "models/model/parameters.h"
-#include "schedules/check/findings.h"
 #include "schedules/graph/membership.h"
 #include "schedules/step/placement.h"
 

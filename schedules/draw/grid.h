@@ -16,24 +16,10 @@
 #include <string>
 #include <vector>
 
+#include "schedules/draw/unit_times.h"
 #include "schedules/graph/task_graph.h"
 
 namespace slipway::schedules {
-
-// One action of a list: lists[row][index].
-struct GridCell {
-  int row = 0, index = 0;
-  bool operator==(const GridCell&) const = default;
-};
-
-// The unit-time replay behind the picture.
-struct UnitTimes {
-  std::vector<std::vector<int>> column;  // like the lists
-  int columns = 0;
-  std::vector<GridCell> stuck;  // first action of each row that could not start; empty when everything ran
-};
-// `parts`: stages of one copy of the model (Placement::parts); 0: the lists hold one copy.
-UnitTimes unit_times(const ActionLists& lists, int parts = 0);
 
 struct GridOptions {
   std::vector<int> ranks;        // rows; empty = the pipeline of tensor, context and data rank 0

@@ -1,7 +1,7 @@
+#include "schedules/draw/unit_times.h"
+
 #include <algorithm>
 #include <unordered_map>
-
-#include "schedules/draw/grid.h"
 
 namespace slipway::schedules {
 namespace {
