@@ -146,11 +146,12 @@ WorkPrice unscaled_price(const TaskGraph& graph, const Work& work, const Machine
   throw std::logic_error("a communication work on a compute lane");
 }
 
-void scale(TimeParts& parts, double factor) {
-  for (double& seconds : parts.seconds) seconds *= factor;
-}
-
 }  // namespace
+
+TimeParts& TimeParts::operator*=(double factor) {
+  for (double& part : seconds) part *= factor;
+  return *this;
+}
 
 double TimeParts::sum() const { return std::accumulate(seconds.begin(), seconds.end(), 0.0); }
 
@@ -183,7 +184,7 @@ WorkPrice price_of(const TaskGraph& graph, const Work& work, const Machine& mach
   WorkPrice price = unscaled_price(graph, work, machine);
   const double whole = machine.constants.whole;
   price.seconds *= whole;
-  scale(price.once, whole), scale(price.again, whole);
+  price.once *= whole, price.again *= whole;
   return price;
 }
 
