@@ -9,7 +9,7 @@
 #include "scenarios/language/keys.h"
 #include "scenarios/language/nearest.h"
 #include "scenarios/predict/load_scenario.h"
-#include "scenarios/predict/prediction.h"
+#include "scenarios/search/variation.h"
 #include "scenarios/search/workers.h"
 
 namespace slipway::scenarios {
@@ -17,18 +17,6 @@ namespace slipway::scenarios {
 namespace {
 
 using Numbers = std::map<std::string, double>;
-
-void add_memory(const Prediction& prediction, Numbers& numbers) {
-  double share = 0, peak = 0;
-  for (const StageMemory& stage : prediction.memory) {
-    if (stage.use.peak <= share * stage.capacity) continue;
-    share = stage.use.peak / stage.capacity;
-    peak = stage.use.peak;
-  }
-  numbers["peak_memory_bytes"] = peak;
-  numbers["needed_memory_bytes"] = std::round(prediction.verdict.odds.bytes);
-  numbers["fits"] = prediction.fits() ? 1 : 0;
-}
 
 void add_bubble_work(const PreparedStep& prepared, Numbers& numbers) {
   if (!prepared.filling) return;
@@ -47,19 +35,21 @@ void add_bubble_work(const PreparedStep& prepared, Numbers& numbers) {
 Numbers numbers_of(const StudyPoint& point) {
   StepOptions options;
   options.makespan = false;
-  const SimulatedStep step = simulated_step(checked_scenario(point.path, point.overrides), options);
-  const PreparedStep& prepared = step.prepared;
-  const Prediction prediction = prediction_of(step);
-  const double step_s = prediction.step.step_time_s;
+  const SimulatedStep simulated = simulated_step(checked_scenario(point.path, point.overrides), options);
+  const PreparedStep& prepared = simulated.prepared;
+  const Evaluation found = evaluation_of(simulated);
+  const double step_s = found.step.step_time_s;
   Numbers numbers{{"step_time_s", step_s},
-                  {"tokens_per_s", prediction.tokens_per_s},
+                  {"tokens_per_s", tokens_per_step(prepared.scenario) / step_s},
                   {"sequences_per_s", static_cast<double>(prepared.scenario.step.global_batch) / step_s},
-                  {"bubble_share", prediction.step.bubble_share},
-                  {"exposed_comm_share", prediction.step.exposed_comm_share}};
+                  {"bubble_share", found.step.bubble_share},
+                  {"exposed_comm_share", found.step.exposed_comm_share},
+                  {"peak_memory_bytes", found.timeline_bytes},
+                  {"needed_memory_bytes", std::round(found.memory.bytes)},
+                  {"fits", found.memory.fits() ? 1.0 : 0.0}};
   if (const auto interval = interval_of(prepared, step_s))
     numbers["step_time_low_s"] = interval->low_s, numbers["step_time_high_s"] = interval->high_s;
-  if (prediction.step.mfu > 0) numbers["mfu"] = prediction.step.mfu;
-  add_memory(prediction, numbers);
+  if (found.step.mfu > 0) numbers["mfu"] = found.step.mfu;
   add_bubble_work(prepared, numbers);
   return numbers;
 }
