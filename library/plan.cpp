@@ -37,12 +37,9 @@ std::vector<PlannedLayout> rows_of(const std::vector<scenarios::PricedLayout>& p
 }
 
 void check(const PlanOptions& options) {
-  const std::vector<std::string>& keys = scenarios::searched_keys();
-  for (const std::string& key : options.keep)
-    if (std::find(keys.begin(), keys.end(), key) == keys.end())
-      throw std::invalid_argument("keep: " + key + " is no key that a plan searches");
-  if (options.top < 1 || !(options.memory_share > 0) || options.memory_share > 1)
-    throw std::invalid_argument("top must be at least 1, and memory_share above 0 and up to 1");
+  scenarios::check_kept(options.keep, "keep");
+  scenarios::check_memory_share(options.memory_share, "memory_share " + std::to_string(options.memory_share));
+  if (options.top < 1) throw std::invalid_argument("top is " + std::to_string(options.top) + "; allowed: at least 1");
 }
 
 }  // namespace

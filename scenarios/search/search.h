@@ -46,6 +46,8 @@ struct SearchSpace {
 };
 // The keys that --keep takes: "layout.tensor", ..., in the order of the scenario reference.
 const std::vector<std::string>& searched_keys();
+// Throws UsageError for keys that are not these. `option` is what asks to keep them: "--keep".
+void check_kept(const std::vector<std::string>& kept, const std::string& option);
 // Everything for the scenario's model and cluster, but for the keys of `kept`, which have its values. Context groups leave
 // each member 256 tokens (or have up to eight members). Schedules
 // are those that bounds are sharp for (Schedule::searched); any other can be kept. For models with experts, modules
@@ -113,6 +115,8 @@ struct SearchOptions {
   const KnownPrices* known = nullptr;
 };
 int workers_of(const SearchOptions& options);  // ≥ 1
+// Throws UsageError for a memory_share that is none. `given` is what says so: "--memory-share 80".
+void check_memory_share(double share, const std::string& given);
 
 struct SearchResult {
   std::vector<PricedLayout> best;  // fastest first; of equals the one with less memory
