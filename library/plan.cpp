@@ -47,7 +47,8 @@ void check(const PlanOptions& options) {
 Plan plan(const Scenario& scenario, const PlanOptions& options) {
   return translated([&] {
     check(options);
-    const scenarios::Scenario read = scenarios::scenario_to_search(scenario.source().of, options.keep);
+    const scenarios::ScenarioSource& source = scenario.source().of;
+    const scenarios::Scenario read = scenarios::scenario_to_search(source, options.keep);
     scenarios::SearchOptions how;
     how.best = options.top;
     how.memory_share = options.memory_share;
@@ -62,7 +63,7 @@ Plan plan(const Scenario& scenario, const PlanOptions& options) {
     answer.front = rows_of(found.pareto);
     if (found.closest) {
       answer.closest = row_of(*found.closest);
-      answer.remedies = scenarios::remedies(read, options.keep, *found.closest, how);
+      answer.remedies = scenarios::remedies(source, read, options.keep, *found.closest, how);
     }
     answer.legal = found.legal, answer.too_large = found.too_large, answer.simulated = found.simulated;
     answer.complete = found.complete;

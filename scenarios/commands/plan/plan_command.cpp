@@ -137,7 +137,8 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   }
   const Dictionary* trainer = emits_slurm(options) ? nullptr : emitted(options.text("emit"));
   const std::string& path = options.arguments()[0];
-  const Scenario scenario = scenario_to_search(source_of(path, options.all("set")), options.all("keep"));
+  const ScenarioSource source = source_of(path, options.all("set"));
+  const Scenario scenario = scenario_to_search(source, options.all("keep"));
   if (trainer) refuse_what_trainer_lacks(scenario, *trainer);
   search.memory_share = share_of(options);
   if (const auto file = options.text("output")) check_output("-o", *file, inputs_of(scenario));
@@ -171,7 +172,7 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   try {
     const std::vector<std::string> kept = options.all("keep");
     result = search_layouts(scenario, search_space(scenario, kept), search);
-    if (result.closest) other_ways = remedies(scenario, kept, *result.closest, search);
+    if (result.closest) other_ways = remedies(source, scenario, kept, *result.closest, search);
   } catch (const std::invalid_argument& error) {
     throw UsageError(path + ": " + error.what());
   }
