@@ -292,7 +292,9 @@ TEST(LaunchArguments, OfTorchtitanGiveASchedulesClassOrItsCsv) {
   EXPECT_THAT(by_csv.arguments, Contains("--parallelism.pipeline_parallel_schedule_csv schedule.csv"));
   EXPECT_THAT(by_csv.to_add, Contains(HasSubstr("slipway show SCENARIO --csv")));
   for (const char* twice : {"chimera", "dualpipe"})
-    EXPECT_THAT(schedule(twice, "1").refused, Contains(HasSubstr("it has two copies of the model"))) << twice;
+    EXPECT_THAT(launch(small, {"layout.zero=0", std::string("schedule.name=") + twice}, "torchtitan").refused,
+                Contains(HasSubstr("it has two copies of the model")))
+        << twice;
 }
 
 TEST(LaunchArguments, SayWhatTheTrainerCannotExpress) {
