@@ -37,12 +37,9 @@ std::vector<PlannedLayout> rows_of(const std::vector<scenarios::PricedLayout>& p
 }
 
 void check(const PlanOptions& options) {
-  const std::vector<std::string>& keys = scenarios::searched_keys();
-  for (const std::string& key : options.keep)
-    if (std::find(keys.begin(), keys.end(), key) == keys.end())
-      throw std::invalid_argument("keep: " + key + " is no key that a plan searches");
-  if (options.top < 1 || !(options.memory_share > 0) || options.memory_share > 1)
-    throw std::invalid_argument("top must be at least 1, and memory_share above 0 and up to 1");
+  scenarios::check_kept(options.keep, "keep");
+  scenarios::check_memory_share(options.memory_share, "memory_share " + std::to_string(options.memory_share));
+  if (options.top < 1) throw std::invalid_argument("top is " + std::to_string(options.top) + "; allowed: at least 1");
 }
 
 }  // namespace
@@ -50,7 +47,8 @@ void check(const PlanOptions& options) {
 Plan plan(const Scenario& scenario, const PlanOptions& options) {
   return translated([&] {
     check(options);
-    const scenarios::Scenario read = scenarios::scenario_to_search(scenario.source().of, options.keep);
+    const scenarios::ScenarioSource& source = scenario.source().of;
+    const scenarios::Scenario read = scenarios::scenario_to_search(source, options.keep);
     scenarios::SearchOptions how;
     how.best = options.top;
     how.memory_share = options.memory_share;
@@ -65,7 +63,7 @@ Plan plan(const Scenario& scenario, const PlanOptions& options) {
     answer.front = rows_of(found.pareto);
     if (found.closest) {
       answer.closest = row_of(*found.closest);
-      answer.remedies = scenarios::remedies(read, options.keep, *found.closest, how);
+      answer.remedies = scenarios::remedies(source, read, options.keep, *found.closest, how);
     }
     answer.legal = found.legal, answer.too_large = found.too_large, answer.simulated = found.simulated;
     answer.complete = found.complete;

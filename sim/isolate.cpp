@@ -27,19 +27,6 @@ constexpr int tick_ms = 250;
   throw std::system_error(errno, std::generic_category(), std::string("cannot start a simulation: ") + what);
 }
 
-// The end of a child that a caller waits for. The child is killed if no caller waited.
-struct Child {
-  pid_t id = -1;
-  int messages = -1;  // the reading end of its pipe
-  ~Child() {
-    if (messages >= 0) close(messages);
-    if (id <= 0) return;
-    kill(id, SIGKILL);
-    reap(id);
-  }
-  int wait() { return reap(std::exchange(id, -1)); }
-};
-
 [[noreturn]] void be_the_child(const std::function<void()>& work, int messages) {
   leave_interrupts_to_parent();
   const int nowhere = open("/dev/null", O_WRONLY);
@@ -55,17 +42,17 @@ struct Child {
   _exit(status);               // no destructors, no buffered output of the parent
 }
 
-bool has_ended(const Child& child) {
+bool has_ended(const OwnedChild& child) {
   siginfo_t info{};
-  return waitid(P_PID, static_cast<id_t>(child.id), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+  return waitid(P_PID, static_cast<id_t>(child.id()), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
 }
 
 // Reads the child's message up to its end mark. A child that dies without one is noticed at the next tick: another
 // thread's child, forked meanwhile, may hold the pipe itself open.
-std::string listen(const Child& child, const std::function<void()>& tick) {
+std::string listen(const OwnedChild& child, int messages, const std::function<void()>& tick) {
   std::string message;
   for (bool ended = false;;) {
-    pollfd ready{child.messages, POLLIN, 0};
+    pollfd ready{messages, POLLIN, 0};
     const int count = poll(&ready, 1, ended ? 0 : tick_ms);
     if (count == 0) {
       if (ended) return message;
@@ -73,7 +60,7 @@ std::string listen(const Child& child, const std::function<void()>& tick) {
       ended = has_ended(child);
     }
     if (count <= 0) continue;
-    if (!read_some(child.messages, message)) return message;
+    if (!read_some(messages, message)) return message;
     if (message.back() != '\0') continue;
     message.pop_back();
     return message;
@@ -98,12 +85,10 @@ SharedMemory::~SharedMemory() { munmap(data_, bytes_); }
 
 void run_isolated(const std::function<void()>& work, const std::function<void()>& tick) {
   constexpr const char* purpose = "cannot start a simulation";
-  const Pipe pipe = open_pipe(purpose);
-  Child child;
-  child.messages = pipe.read;
-  child.id = fork_child(purpose, [&] { be_the_child(work, pipe.write); });
-  close(pipe.write);
-  const std::string message = listen(child, tick);
+  Pipe pipe = open_pipe(purpose);
+  OwnedChild child(fork_child(purpose, [&] { be_the_child(work, pipe.write); }));
+  pipe.write.close();
+  const std::string message = listen(child, pipe.read, tick);
   const int status = child.wait();
   if (WIFSIGNALED(status))
     throw std::runtime_error("the simulation's process was ended by " + signal_text(WTERMSIG(status)) +

@@ -7,7 +7,9 @@
 
 #include "scenarios/predict/readable.h"
 #include "scenarios/search/layout_text.h"
+#include "scenarios/search/scenario_to_search.h"
 #include "scenarios/search/screen.h"
+#include "scenarios/search/variation.h"
 
 namespace slipway::scenarios {
 namespace {
@@ -16,73 +18,80 @@ constexpr int most_times = 64;
 
 class Trial {
  public:
-  Trial(const std::vector<std::string>& kept, const SearchOptions& options) : kept_(kept), options_(options) {}
+  Trial(const ScenarioSource& source, const SearchOptions& options) : source_(source), options_(options) {}
 
-  // A fitting layout of `scenario` among those with the least memory.
-  std::optional<Step> fitting(const Scenario& scenario, bool keeps) const {
+  // The words of the first variation that has a fitting layout among those with the least memory, and this layout.
+  std::optional<std::string> first_fitting(const std::vector<Variation>& variations,
+                                           const std::vector<std::string>& kept) const {
+    for (const Variation& variation : variations) {
+      if (interrupted()) break;
+      if (const auto choice = fitting(variation, kept)) return variation.words + ": " + layout_text(*choice);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::optional<Step> fitting(const Variation& variation, const std::vector<std::string>& kept) const {
     try {
-      const SearchSpace space = search_space(scenario, keeps ? kept_ : std::vector<std::string>{});
-      const Screening screened =
-          screen(scenario, space, options_.memory_share, workers_of(options_), [this] { return interrupted(); });
+      ScenarioSource source = source_;
+      source.overrides.insert(source.overrides.end(), variation.overrides.begin(), variation.overrides.end());
+      const Scenario scenario = scenario_to_search(source, kept);
+      const Screening screened = screen(scenario, search_space(scenario, kept), options_.memory_share,
+                                        workers_of(options_), [this] { return interrupted(); });
       for (const Candidate& candidate : screened.smallest)
         if (fits(price_if_it_fits(scenario, candidate.choice, options_.memory_share), options_.memory_share))
           return candidate.choice;
-    } catch (const std::invalid_argument&) {  // no layout of this scenario is possible, so it is no remedy
+    } catch (const UsageError&) {             // such a scenario is refused,
+    } catch (const std::invalid_argument&) {  // or no layout of it is possible, so it is no remedy
     }
     return std::nullopt;
   }
 
   bool interrupted() const { return options_.interrupted && options_.interrupted(); }
 
- private:
-  const std::vector<std::string>& kept_;
+  const ScenarioSource& source_;
   const SearchOptions& options_;
 };
 
-void try_nodes(const Trial& trial, const Scenario& scenario, bool keeps, std::vector<std::string>& list) {
-  Scenario larger = scenario;
-  int& nodes = larger.cluster.groups.front().nodes;
-  const int before = nodes;
-  const bool is_networked = std::any_of(larger.cluster.fabrics.begin(), larger.cluster.fabrics.end(),
-                                        [](const Fabric& fabric) { return fabric.scope == Fabric::Scope::cluster; });
-  for (int times = 2; times <= most_times && !trial.interrupted(); times *= 2) {
-    nodes = times * before;
-    larger.cluster.gpu_of_rank.clear(), larger.step.layout.placement.clear(), larger.cluster.degradation = {};
-    if (!is_networked) larger.cluster.fabrics = default_fabrics(larger.cluster.groups);
-    const auto choice = trial.fitting(larger, keeps);
-    if (!choice) continue;
-    list.push_back(fmt::format("{} of {} GPUs instead of {}: {}", counted(nodes, "node"),
-                               larger.cluster.groups.front().gpus_per_node, before, layout_text(*choice)));
-    return;
+std::vector<Variation> more_nodes(const Scenario& scenario) {
+  const NodeGroup& group = scenario.cluster.groups.front();
+  std::vector<Variation> variations;
+  for (int times = 2; times <= most_times; times *= 2) {
+    const int nodes = times * group.nodes;
+    const std::string words =
+        fmt::format("{} of {} GPUs instead of {}", counted(nodes, "node"), group.gpus_per_node, group.nodes);
+    for (const char* key : {"cluster.nodes", "cluster.groups.0.nodes"}) {  // the short form, or the first of a list
+      variations.push_back({words, {fmt::format("{}={}", key, nodes)}});
+      if (!scenario.step.layout.placement.empty()) variations.back().overrides.emplace_back("layout.placement=");
+    }
   }
+  return variations;
 }
 
-void try_sequence(const Trial& trial, const Scenario& scenario, bool keeps, std::vector<std::string>& list) {
-  Scenario shorter = scenario;
-  Model model = scenario.step.model;
-  std::int64_t& sequence = model.sequence;
-  while (sequence % 2 == 0 && sequence * most_times > scenario.step.model->sequence && !trial.interrupted()) {
+std::vector<Variation> shorter_sequences(const Scenario& scenario) {
+  const std::int64_t whole = scenario.step.model->sequence;
+  std::vector<Variation> variations;
+  for (std::int64_t sequence = whole; sequence % 2 == 0 && sequence * most_times > whole;) {
     sequence /= 2;
-    shorter.step.model = model;
-    const auto choice = trial.fitting(shorter, keeps);
-    if (!choice) continue;
-    list.push_back(fmt::format("model.sequence {} instead of {}: {}", sequence, scenario.step.model->sequence,
-                               layout_text(*choice)));
-    return;
+    variations.push_back({fmt::format("model.sequence {} instead of {}", sequence, whole),
+                          {fmt::format("model.sequence={}", sequence)}});
   }
+  return variations;
 }
 
 }  // namespace
 
-std::vector<std::string> remedies(const Scenario& scenario, const std::vector<std::string>& kept,
-                                  const PricedLayout& closest, const SearchOptions& options) {
-  const bool keeps = !kept.empty();
+std::vector<std::string> remedies(const ScenarioSource& source, const Scenario& scenario,
+                                  const std::vector<std::string>& kept, const PricedLayout& closest,
+                                  const SearchOptions& options) {
   std::vector<std::string> list;
-  const Trial trial(kept, options);
-  if (const auto choice = keeps ? trial.fitting(scenario, false) : std::nullopt)
-    list.push_back("without --keep: " + layout_text(*choice));
-  try_nodes(trial, scenario, keeps, list);
-  try_sequence(trial, scenario, keeps, list);
+  const Trial trial(source, options);
+  const auto add_first = [&](const std::vector<Variation>& variations, const std::vector<std::string>& keys) {
+    if (auto words = trial.first_fitting(variations, keys)) list.push_back(std::move(*words));
+  };
+  if (!kept.empty()) add_first({{"without --keep", {}}}, {});
+  add_first(more_nodes(scenario), kept);
+  add_first(shorter_sequences(scenario), kept);
   const std::string gpu = readable_bytes(closest.memory_bytes / options.memory_share);
   list.push_back(fmt::format("GPUs with {} of memory at least: {}", gpu, layout_text(closest.choice)));
   return list;

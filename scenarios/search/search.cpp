@@ -1,5 +1,4 @@
 #include "scenarios/search/search.h"
-#include "scenarios/predict/basis.h"
 
 #include <algorithm>
 #include <array>
@@ -7,6 +6,8 @@
 #include <limits>
 #include <new>
 
+#include "scenarios/files/usage_error.h"
+#include "scenarios/predict/basis.h"
 #include "scenarios/predict/prediction.h"
 #include "scenarios/predict/verdict.h"
 #include "scenarios/search/ranking.h"
@@ -171,6 +172,10 @@ constexpr std::array numbers{&PricedLayout::step_time_s,        &PricedLayout::m
 static_assert(values_of_layout == 1 + numbers.size());
 
 }  // namespace
+
+void check_memory_share(double share, const std::string& given) {
+  if (!(share > 0 && share <= 1)) throw UsageError(given + " is no share; allowed: a number above 0 and up to 1");
+}
 
 bool is_better(const PricedLayout& a, const PricedLayout& b) {
   return a.step_time_s != b.step_time_s ? a.step_time_s < b.step_time_s : a.memory_bytes < b.memory_bytes;

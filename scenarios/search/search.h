@@ -78,6 +78,8 @@ struct SearchOptions {
   const KnownPrices* known = nullptr;
 };
 int workers_of(const SearchOptions& options);  // ≥ 1
+// Throws UsageError for a memory_share that is none. `given` is what says so: "--memory-share 80".
+void check_memory_share(double share, const std::string& given);
 
 struct SearchResult {
   std::vector<PricedLayout> best;  // fastest first; of equals the one with less memory

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "scenarios/files/usage_error.h"
 #include "scenarios/language/check_scenario.h"
+#include "scenarios/language/nearest.h"
 #include "scenarios/predict/balanced_stages.h"
 #include "scenarios/search/space.h"
 #include "schedules/rules/rules.h"
@@ -157,6 +159,23 @@ const std::vector<std::string>& searched_keys() {
                                                 "layout.split",
                                                 "layout.placement"};
   return keys;
+}
+
+void check_kept(const std::vector<std::string>& kept, const std::string& option) {
+  const std::vector<std::string>& keys = searched_keys();
+  std::string all;
+  for (const std::string& key : keys) all += (all.empty() ? "" : ", ") + key;
+  for (const std::string& key : kept) {
+    const std::string name = key.substr(0, key.find('='));
+    const bool is_known = std::find(keys.begin(), keys.end(), name) != keys.end();
+    const std::string given = option + " " + key;
+    if (is_known && name != key)
+      throw UsageError(given + " has a value, but keeps that of the scenario; set " + key + " and give " + option +
+                       " " + name);
+    if (!is_known)
+      throw UsageError(given + " is no key that plan searches" + suggestion(key, keys, option + " ") +
+                       "; allowed: " + all);
+  }
 }
 
 SearchSpace search_space(const Scenario& scenario, const std::vector<std::string>& kept) {

@@ -30,6 +30,8 @@ struct SearchSpace {
 };
 // The keys that --keep takes: "layout.tensor", ..., in the order of the scenario reference.
 const std::vector<std::string>& searched_keys();
+// Throws UsageError for keys that are not these. `option` is what asks to keep them: "--keep".
+void check_kept(const std::vector<std::string>& kept, const std::string& option);
 // Everything for the scenario's model and cluster, but for the keys of `kept`, which have its values. Context groups leave
 // each member 256 tokens (or have up to eight members). Schedules
 // are those that bounds are sharp for (Schedule::searched); any other can be kept. For models with experts, modules

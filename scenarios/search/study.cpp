@@ -9,7 +9,7 @@
 #include "scenarios/language/keys.h"
 #include "scenarios/language/nearest.h"
 #include "scenarios/predict/load_scenario.h"
-#include "scenarios/predict/prediction.h"
+#include "scenarios/search/variation.h"
 #include "scenarios/search/workers.h"
 
 namespace slipway::scenarios {
@@ -17,18 +17,6 @@ namespace slipway::scenarios {
 namespace {
 
 using Numbers = std::map<std::string, double>;
-
-void add_memory(const Prediction& prediction, Numbers& numbers) {
-  double share = 0, peak = 0;
-  for (const StageMemory& stage : prediction.memory) {
-    if (stage.use.peak <= share * stage.capacity) continue;
-    share = stage.use.peak / stage.capacity;
-    peak = stage.use.peak;
-  }
-  numbers["peak_memory_bytes"] = peak;
-  numbers["needed_memory_bytes"] = std::round(prediction.verdict.odds.bytes);
-  numbers["fits"] = prediction.fits() ? 1 : 0;
-}
 
 void add_bubble_work(const PreparedStep& prepared, Numbers& numbers) {
   if (!prepared.filling) return;
@@ -47,19 +35,21 @@ void add_bubble_work(const PreparedStep& prepared, Numbers& numbers) {
 Numbers numbers_of(const StudyPoint& point) {
   StepOptions options;
   options.makespan = false;
-  const SimulatedStep step = simulated_step(checked_scenario(point.path, point.overrides), options);
-  const PreparedStep& prepared = step.prepared;
-  const Prediction prediction = prediction_of(step);
-  const double step_s = prediction.step.step_time_s;
+  const SimulatedStep simulated = simulated_step(checked_scenario(point.path, point.overrides), options);
+  const PreparedStep& prepared = simulated.prepared;
+  const Evaluation found = evaluation_of(simulated);
+  const double step_s = found.step.step_time_s;
   Numbers numbers{{"step_time_s", step_s},
-                  {"tokens_per_s", prediction.tokens_per_s},
+                  {"tokens_per_s", tokens_per_step(prepared.scenario) / step_s},
                   {"sequences_per_s", static_cast<double>(prepared.scenario.step.global_batch) / step_s},
-                  {"bubble_share", prediction.step.bubble_share},
-                  {"exposed_comm_share", prediction.step.exposed_comm_share}};
+                  {"bubble_share", found.step.bubble_share},
+                  {"exposed_comm_share", found.step.exposed_comm_share},
+                  {"peak_memory_bytes", found.timeline_bytes},
+                  {"needed_memory_bytes", std::round(found.memory.bytes)},
+                  {"fits", found.memory.fits() ? 1.0 : 0.0}};
   if (const auto interval = interval_of(prepared, step_s))
     numbers["step_time_low_s"] = interval->low_s, numbers["step_time_high_s"] = interval->high_s;
-  if (prediction.step.mfu > 0) numbers["mfu"] = prediction.step.mfu;
-  add_memory(prediction, numbers);
+  if (found.step.mfu > 0) numbers["mfu"] = found.step.mfu;
   add_bubble_work(prepared, numbers);
   return numbers;
 }
@@ -140,6 +130,29 @@ class Runner {
   std::size_t next_ = 0, finished_ = 0;
 };
 
+// Cuts at `at` outside of brackets.
+std::vector<std::string> cut(const std::string& text, char at) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (const char c : text) {
+    if (c == '[' || c == '{') ++depth;
+    if (c == ']' || c == '}') --depth;
+    if (c == at && depth == 0)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  return parts;
+}
+
+void check_key(const std::string& option, const std::string& key) {
+  if (key_of(scenario_keys(), key) != nullptr) return;
+  std::vector<std::string> names;
+  for (const Key& each : scenario_keys()) names.emplace_back(each.path);
+  throw UsageError("--vary " + option + ": there is no key '" + key + "'" + suggestion(key, names) +
+                   " (`slipway list keys`)");
+}
+
 }  // namespace
 
 double StudyRow::number(std::string_view name) const {
@@ -179,33 +192,6 @@ std::vector<StudyRow> run_study(const std::vector<StudyPoint>& points, int worke
 }
 
 // Values of --vary: "schedule.name=gpipe,1f1b", "layout.pipeline=4,8 model.layers=4,8", "layout.split=[3,3,2],even".
-
-namespace {
-
-// Cuts at `at` outside of brackets.
-std::vector<std::string> cut(const std::string& text, char at) {
-  std::vector<std::string> parts(1);
-  int depth = 0;
-  for (const char c : text) {
-    if (c == '[' || c == '{') ++depth;
-    if (c == ']' || c == '}') --depth;
-    if (c == at && depth == 0)
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  }
-  return parts;
-}
-
-void check_key(const std::string& option, const std::string& key) {
-  if (key_of(scenario_keys(), key) != nullptr) return;
-  std::vector<std::string> names;
-  for (const Key& each : scenario_keys()) names.emplace_back(each.path);
-  throw UsageError("--vary " + option + ": there is no key '" + key + "'" + suggestion(key, names) +
-                   " (`slipway list keys`)");
-}
-
-}  // namespace
 
 VariedKeys variation_from(const std::string& option) {
   VariedKeys variation;

@@ -27,8 +27,17 @@ SimulatedStep simulated_unchecked(const Scenario& scenario, double limit_s) {
                          plain_workers().simulate});
 }
 
-void note_timeline(const Scenario& scenario, const SimulatedStep& step, Evaluation& evaluation) {
+Evaluation estimated(const Scenario& scenario) {
+  Evaluation evaluation;
+  evaluation.estimated = evaluation.memory = need_of(verdict_of(scenario));
+  return evaluation;
+}
+
+void note_step(const SimulatedStep& step, Evaluation& evaluation) {
+  const Scenario& scenario = step.prepared.scenario;
   const Timeline& timeline = step.simulation.timeline;
+  evaluation.replayed_s = step.replayed_s;
+  if (timeline.start.empty()) return;  // above the limit
   evaluation.has_timeline = true;
   evaluation.step = metrics_of(step.prepared.graph, timeline, peak_flops(scenario), periodic_of(step));
   const std::vector<StageMemory> stages = stage_memory(step.prepared, timeline, periodic_of(step));
@@ -51,15 +60,16 @@ VariedScenario varied(const Scenario& origin, const std::vector<std::string>& ov
   return {std::move(variation), std::move(loaded.scenario), ""};
 }
 
+Evaluation evaluation_of(const SimulatedStep& step) {
+  Evaluation evaluation = estimated(step.prepared.scenario);
+  note_step(step, evaluation);
+  return evaluation;
+}
+
 Evaluation evaluate(const Scenario& scenario, TimelineBy by, const StepLimit& limit) {
-  Evaluation evaluation;
-  evaluation.estimated = evaluation.memory = need_of(verdict_of(scenario));
-  const std::optional<double> limit_s = limit(evaluation.estimated);
-  if (!limit_s) return evaluation;
-  const SimulatedStep step =
-      by == TimelineBy::replay ? replayed_step(scenario) : simulated_unchecked(scenario, *limit_s);
-  evaluation.replayed_s = step.replayed_s;
-  if (!step.simulation.timeline.start.empty()) note_timeline(scenario, step, evaluation);  // else above the limit
+  Evaluation evaluation = estimated(scenario);
+  if (const std::optional<double> limit_s = limit(evaluation.estimated))
+    note_step(by == TimelineBy::replay ? replayed_step(scenario) : simulated_unchecked(scenario, *limit_s), evaluation);
   return evaluation;
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "scenarios/language/scenario.h"
+#include "scenarios/predict/simulated_step.h"
 #include "scenarios/predict/verdict.h"
 #include "schedules/time/metrics.h"
 
@@ -52,6 +53,9 @@ struct Evaluation {
 // For the answers of workers.
 void to_json(nlohmann::json& json, const Evaluation& evaluation);
 void from_json(const nlohmann::json& json, Evaluation& evaluation);
+
+// Of a step that is simulated already, or beyond its limit.
+Evaluation evaluation_of(const SimulatedStep& step);
 
 // How a timeline is made, where one is wanted: without contention, or as `slipway simulate` does it.
 enum class TimelineBy : std::uint8_t { replay, simulation };

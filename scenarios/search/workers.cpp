@@ -1,15 +1,12 @@
 #include "scenarios/search/workers.h"
 
 #include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <exception>
 #include <stdexcept>
 #include <thread>
 
-#include "schedules/graph/child_process.h"
 #include "schedules/graph/parallel.h"
 
 namespace slipway::scenarios {
@@ -54,24 +51,13 @@ void be_a_worker(int jobs, int answers, const Workers::Work& work) {
 Workers::Workers(int count, const Work& work) {
   constexpr const char* purpose = "cannot start a worker";
   for (int i = 0; i < count; ++i) {
-    const Pipe jobs = open_pipe(purpose), answers = open_pipe(purpose);
-    const pid_t id = fork_child(purpose, [&] {
-      close(jobs.write);
-      for (const Worker& earlier : workers_) close(earlier.jobs);
+    Pipe jobs = open_pipe(purpose), answers = open_pipe(purpose);
+    OwnedChild process(fork_child(purpose, [&] {
+      jobs.write.close();
+      for (Worker& earlier : workers_) earlier.jobs.close();
       be_a_worker(jobs.read, answers.write, work);
-    });
-    close(jobs.read);
-    close(answers.write);
-    workers_.push_back({id, jobs.write, answers.read, false});
-  }
-}
-
-Workers::~Workers() {
-  for (const Worker& worker : workers_) {
-    kill(worker.id, SIGKILL);  // a simulation that it started dies with it
-    close(worker.jobs);
-    close(worker.answers);
-    reap(worker.id);
+    }));
+    workers_.push_back({std::move(jobs.write), std::move(answers.read), std::move(process)});
   }
 }
 

@@ -8,8 +8,6 @@
 // Guarded by tests/scenarios/workers_test.cpp.
 #pragma once
 
-#include <sys/types.h>
-
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -17,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "models/namespaces.h"
+#include "schedules/graph/child_process.h"
 
 namespace slipway::scenarios {
 
@@ -34,7 +32,6 @@ class Workers {
   // An exception becomes a failure. Numbers of the answer arrive as they are; NaN and infinity become null.
   using Work = std::function<nlohmann::json(int job, double limit)>;
   Workers(int count, const Work& work);
-  ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
@@ -46,8 +43,8 @@ class Workers {
 
  private:
   struct Worker {
-    pid_t id = -1;
-    int jobs = -1, answers = -1;  // our ends
+    schedules::OwnedFile jobs, answers;  // our ends
+    schedules::OwnedChild process;       // ends first; a simulation that it started dies with it
     bool busy = false;
     int job = 0;
   };

@@ -205,7 +205,7 @@ void launch_torchtitan_pipeline(const Scenario& s, LaunchArguments& launch) {
     list.emplace_back("--parallelism.pipeline_parallel_schedule_csv schedule.csv");
     launch.to_add.emplace_back("the file schedule.csv: `slipway show SCENARIO --csv` prints it");
   }
-  if (s.step.schedule == "chimera" || s.step.slices > 1)
+  if (schedule_of(s.step).copies > 1 || s.step.slices > 1)
     launch.refused.push_back("the schedule " + s.step.schedule +
                              ": it has two copies of the model, or slices of sequences");
   if (std::find(layers.begin() + 1, layers.end() - 1, 0) != layers.end() - 1)

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "schedules/bundle/step_program.h"
 #include "schedules/bundle/text_archive.h"
 #include "schedules/bundle/verify.h"
 
@@ -70,7 +71,7 @@ constexpr auto last_value<bool> = true;
 namespace {
 
 constexpr std::string_view magic = "slipway-bundle";
-constexpr int version = 21;
+constexpr int version = 22;
 
 void fields(auto& a, Is<BlockRun> auto& run) {
   auto& b = run.block;
@@ -160,52 +161,35 @@ void fields(auto& a, Is<Buffer> auto& b) {
   a(b.kind, b.wire, b.rank, b.bytes, b.writer);
 }
 
-// One row of the compressed lists. A reader appends it.
-void row(auto& a, auto& rows, std::size_t index) {
-  std::vector<std::uint32_t> values;
-  if constexpr (!std::remove_reference_t<decltype(a)>::reads) values.assign(rows[index].begin(), rows[index].end());
-  a.list(values, [&](auto& value) { a(value); });
-  if constexpr (std::remove_reference_t<decltype(a)>::reads) {
-    rows.values.insert(rows.values.end(), values.begin(), values.end());
-    rows.begin.push_back(static_cast<std::uint32_t>(rows.values.size()));
-  }
+void fields(auto& a, Is<Task> auto& t) {
+  a.line("task");
+  a(t.kind, t.rank, t.communicator, t.work, t.micro_batch, t.slice, t.step);
 }
 
-void tasks(auto& a, auto& g) {
-  a.line("tasks");
-  std::size_t index = 0;
-  a.list(g.tasks, [&](auto& t) {
-    a.line("task");
-    a(t.kind, t.rank, t.communicator, t.work, t.micro_batch, t.slice, t.step);
-    row(a, g.inputs, index);
-    row(a, g.outputs, index);
-    row(a, g.predecessors, index);
-    ++index;
-  });
-  a.line("order");
-  a.list(g.order, [&](auto& id) { a(id); });
-  a.line("carried");
-  a.list(g.carried, [&](auto& pair) { a(pair.first, pair.second); });
-}
-
-void fields(auto& a, Is<TaskGraph> auto& g) {
-  fields(a, g.step);
-  a.line("graph");
-  a(g.window, g.micro_batches);
-  a.line("placement");
-  a(g.placement.copies);
-  a.list(g.placement.rank, [&](auto& rank) { a(rank); });
-  a.line("stages");
-  a.list(g.stages, [&](auto& stage) { a(stage.first, stage.last); });
-  a.line("memory");
-  a.list(g.static_bytes, [&](auto& s) { a(s.weights, s.gradients, s.optimizer); });
-  a.line("communicators");
-  a.list(g.communicators, [&](auto& c) { fields(a, c); });
+void fields(auto& a, Is<PlacedBubbleWork> auto& placed) {
+  a.line("bubble_work");
+  a.list(placed.weights, [&](auto& bytes) { a(bytes); });
   a.line("works");
-  a.list(g.works, [&](auto& w) { fields(a, w); });
+  a.list(placed.works, [&](auto& w) { fields(a, w); });
+  a.line("communicators");
+  a.list(placed.communicators, [&](auto& c) { fields(a, c); });
+  a.line("tasks");
+  a.list(placed.tasks, [&](auto& each) {
+    fields(a, each.task);
+    a.list(each.reads, [&](auto& buffer) { a(buffer); });
+    a.list(each.after, [&](auto& task) { a(task); });
+  });
   a.line("buffers");
-  a.list(g.buffers, [&](auto& b) { fields(a, b); });
-  tasks(a, g);
+  a.list(placed.buffers, [&](auto& b) { fields(a, b); });
+}
+
+void fields(auto& a, Is<StepProgram> auto& program) {
+  fields(a, program.step);
+  a.line("window");
+  a(program.window, program.fingerprint);
+  if (has_bubble_work(program.step)) fields(a, program.bubble_work);
+  a.line("order");
+  a.list(program.order, [&](auto& id) { a(id); });
 }
 
 void fields(auto& a, Is<BatchSchedule> auto& schedule) {
@@ -215,15 +199,43 @@ void fields(auto& a, Is<BatchSchedule> auto& schedule) {
   a.list(schedule.stages, [&](auto& stage) { a(stage.from, stage.batch); });
 }
 
-void fields(auto& a, Is<Bundle> auto& bundle) {
+// A bundle as its text has it.
+struct BundleText {
+  std::string scenario;
+  Run run;
+  StepProgram first;
+  BatchSchedule batches;
+  std::vector<StepProgram> larger;
+};
+
+void fields(auto& a, Is<BundleText> auto& bundle) {
   a.line("scenario");
   a(bundle.scenario);
   fields(a, bundle.run);
-  fields(a, bundle.graph);
+  fields(a, bundle.first);
   fields(a, bundle.batches);
   a.line("larger");
-  a.list(bundle.larger, [&](auto& graph) { fields(a, graph); });
+  a.list(bundle.larger, [&](auto& program) { fields(a, program); });
   a.line("end");
+}
+
+// Of what the lowering made: what a rank would do at each place of the order.
+std::uint64_t fingerprint_of(const TaskGraph& graph) {
+  Fingerprint print;
+  print(graph.placement.copies);
+  print.list(graph.placement.rank, [&](auto& rank) { print(rank); });
+  for (const auto& operators : graph.stage_operators)
+    print.list(operators, [&](auto& op) { print(op.kind, op.block); });
+  print.list(graph.works, [&](auto& w) { fields(print, w); });
+  print.list(graph.communicators, [&](auto& c) { fields(print, c); });
+  print.list(graph.tasks, [&](auto& t) { fields(print, t); });
+  print.list(graph.buffers, [&](auto& b) { fields(print, b); });
+  for (const Rows* rows : {&graph.inputs, &graph.outputs, &graph.predecessors}) {
+    print.list(rows->begin, [&](auto& place) { print(place); });
+    print.list(rows->values, [&](auto& id) { print(id); });
+  }
+  print.list(graph.carried, [&](auto& pair) { print(pair.first, pair.second); });
+  return print.value;
 }
 
 // FNV-1a, 64 bits.
@@ -233,91 +245,10 @@ std::uint64_t checksum(std::string_view text) {
   return hash;
 }
 
-// Refuses ids that point outside their table, before anything follows them.
-class ReferenceCheck {
- public:
-  ReferenceCheck(const TextReader& reader, const TaskGraph& graph)
-      : reader_(reader), graph_(graph), ranks_(rank_count(graph.step.layout)) {}
-
-  void run() const {
-    const auto blocks = static_cast<int>(blocks_of(graph_.step.model).size());
-    const Placement& placement = graph_.placement;
-    require(placement.copies > 0 && placement.rank.size() == graph_.stages.size() &&
-                placement.stages() % placement.copies == 0,
-            "the placement of the stages");
-    for (const std::int32_t rank : placement.rank)
-      require(inside(rank, static_cast<std::size_t>(graph_.step.layout.pipeline)), "a stage's pipeline rank");
-    for (const BlockRange& stage : graph_.stages) {
-      require(stage.first >= 0 && stage.first <= stage.last && stage.last <= blocks, "a stage's blocks");
-    }
-    for (const Work& work : graph_.works) {
-      require(work.stage == none || inside(work.stage, graph_.stages.size()), "a work's stage");
-      require(inside(work.slice, static_cast<std::size_t>(graph_.step.slices)), "a work's slice");
-      require(work.block == none || inside(work.block, static_cast<std::size_t>(blocks)), "a work's block");
-    }
-    for (const Communicator& c : graph_.communicators) {
-      require(!c.ranks.empty(), "a communicator without members");
-      for (const auto rank : c.ranks) require(is_rank(rank), "a communicator's rank");
-    }
-    check_tasks();
-  }
-
-  // Requires the derived operators.
-  void check_operators() const {
-    for (const Work& work : graph_.works) {
-      if (work.stage == none) continue;
-      const auto count = static_cast<int>(graph_.operators(work).size());
-      require(work.first_op >= 0 && work.first_op <= work.last_op && work.last_op <= count, "a work's operators");
-    }
-  }
-
- private:
-  void require(bool holds, const char* what) const {
-    if (!holds) reader_.fail(std::string(what) + " points outside its table");
-  }
-  static bool inside(std::int64_t id, std::size_t size) { return id >= 0 && static_cast<std::size_t>(id) < size; }
-  bool is_rank(std::int32_t rank) const { return rank >= 0 && rank < ranks_; }
-  void all_below(const std::vector<std::uint32_t>& ids, std::size_t limit, const char* what) const {
-    require(std::all_of(ids.begin(), ids.end(), [&](std::uint32_t id) { return id < limit; }), what);
-  }
-
-  void check_tasks() const {
-    for (const Task& t : graph_.tasks) {
-      require(inside(t.work, graph_.works.size()), "a task's work");
-      require(inside(t.step, static_cast<std::size_t>(graph_.window)), "a task's step");
-      require(t.communicator == none ? is_rank(t.rank) : inside(t.communicator, graph_.communicators.size()),
-              "a task's rank or communicator");
-    }
-    for (const Buffer& buffer : graph_.buffers) {
-      require(is_rank(buffer.rank) && (buffer.writer == none || inside(buffer.writer, graph_.tasks.size())),
-              "a buffer's rank or writer");
-    }
-    all_below(graph_.inputs.values, graph_.buffers.size(), "a task's input");
-    all_below(graph_.outputs.values, graph_.buffers.size(), "a task's output");
-    all_below(graph_.predecessors.values, graph_.tasks.size(), "a task's predecessor");
-    all_below(graph_.order, graph_.tasks.size(), "the order");
-    for (const auto& [before, after] : graph_.carried) {
-      require(before < graph_.tasks.size() && after < graph_.tasks.size(), "a carried dependency");
-    }
-  }
-
-  const TextReader& reader_;
-  const TaskGraph& graph_;
-  std::int32_t ranks_;
-};
-
-// Derives what the text does not repeat: operators, successors, each rank's compute order.
-void derive(TaskGraph& g) {
-  set_stage_operators(g);
-  g.successors = transposed(g.predecessors);
-  std::vector<std::vector<TaskId>> lists(rank_count(g.step.layout));
-  for (const TaskId id : g.order) {
-    if (g.tasks[id].communicator == none) lists[g.tasks[id].rank].push_back(id);
-  }
-  for (const auto& list : lists) {
-    g.compute_order.values.insert(g.compute_order.values.end(), list.begin(), list.end());
-    g.compute_order.begin.push_back(static_cast<std::uint32_t>(g.compute_order.values.size()));
-  }
+StepProgram written_program(const TaskGraph& graph) {
+  StepProgram program = step_program_of(graph);
+  program.fingerprint = fingerprint_of(graph);
+  return program;
 }
 
 void require_none(const TextReader& reader, const std::string& defect) {
@@ -325,78 +256,19 @@ void require_none(const TextReader& reader, const std::string& defect) {
     reader.fail("the bundle is not what `slipway lower` writes: " + defect + "; lower the scenario again");
 }
 
-void settle(const TextReader& reader, TaskGraph& graph) {
-  require_none(reader, numbers_defect(graph.step));
+TaskGraph read_graph(const TextReader& reader, const StepProgram& program) {
   try {
-    require_none(reader, step_defect(graph));
-    const ReferenceCheck references(reader, graph);
-    references.run();
-    derive(graph);
-    references.check_operators();
-    require_none(reader, lowering_defect(graph));
-  } catch (const std::invalid_argument& impossible) {  // operators or a lowering that do not exist
-    require_none(reader, impossible.what());
+    TaskGraph graph = graph_of(program);
+    if (fingerprint_of(graph) != program.fingerprint)
+      reader.fail(
+          "this program makes other tasks of the bundle's step than the slipway that wrote it; lower the scenario "
+          "again with the slipway that belongs to this program");
+    return graph;
+  } catch (const std::invalid_argument& defect) {
+    require_none(reader, defect.what());
+    throw;
   }
-  require_none(reader, order_defect(graph));
 }
-
-}  // namespace
-
-void write_bundle(std::ostream& out, const Bundle& bundle) {
-  TextWriter writer;
-  writer.line(magic);
-  writer(version);
-  fields(writer, bundle);
-  writer.text += '\n';
-  errno = 0;
-  out << writer.text << "checksum " << checksum(writer.text) << '\n';
-  if (!out.flush())
-    throw std::runtime_error(std::string("the bundle could not be written: ") +
-                             (errno != 0 ? std::strerror(errno) : "not all of it was taken"));
-}
-
-Bundle read_bundle(std::istream& in, const std::string& name) {
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  TextReader reader(text, name);
-  if (!text.starts_with(magic)) reader.fail("this is not a bundle; write one with `slipway lower`");
-  reader.line(magic);
-  int found_version = 0;
-  reader(found_version);
-  if (found_version != version) {
-    reader.fail("bundle version " + std::to_string(found_version) + ", this program reads version " +
-                std::to_string(version) + "; lower the scenario again with the slipway that belongs to it");
-  }
-  const std::size_t at = text.rfind("checksum ");
-  if (at == std::string::npos) reader.fail("the file is cut short: no checksum line; write it again");
-  if (text.substr(at) != "checksum " + std::to_string(checksum(std::string_view(text).substr(0, at))) + "\n") {
-    reader.fail("the checksum does not match: the file was changed or damaged; write it again");
-  }
-  Bundle bundle;
-  fields(reader, bundle);
-  require_none(reader, run_defect(bundle.run));
-  settle(reader, bundle.graph);
-  for (TaskGraph& graph : bundle.larger) settle(reader, graph);
-  if (const std::string defect = ladder_defect(bundle.batches, programs_of(bundle)); !defect.empty())
-    reader.fail(defect);
-  return bundle;
-}
-
-// The step programs of a bundle whose batch grows.
-
-std::vector<const TaskGraph*> programs_of(const Bundle& bundle) {
-  std::vector<const TaskGraph*> programs{&bundle.graph};
-  for (const TaskGraph& graph : bundle.larger) programs.push_back(&graph);
-  return programs;
-}
-
-int program_of(const Bundle& bundle, std::int64_t batch) {
-  const std::vector<const TaskGraph*> programs = programs_of(bundle);
-  for (std::size_t i = 0; i < programs.size(); ++i)
-    if (programs[i]->step.global_batch == batch) return static_cast<int>(i);
-  throw std::out_of_range("the bundle has no step program for a batch of " + std::to_string(batch));
-}
-
-namespace {
 
 bool have_same_communicators(const TaskGraph& a, const TaskGraph& b) {
   return std::equal(
@@ -440,6 +312,64 @@ std::string rule_defect(const BatchSchedule& schedule) {
 }
 
 }  // namespace
+
+void write_bundle(std::ostream& out, const Bundle& bundle) {
+  TextWriter writer;
+  writer.line(magic);
+  writer(version);
+  BundleText text{bundle.scenario, bundle.run, written_program(bundle.graph), bundle.batches, {}};
+  for (const TaskGraph& graph : bundle.larger) text.larger.push_back(written_program(graph));
+  fields(writer, text);
+  writer.text += '\n';
+  errno = 0;
+  out << writer.text << "checksum " << checksum(writer.text) << '\n';
+  if (!out.flush())
+    throw std::runtime_error(std::string("the bundle could not be written: ") +
+                             (errno != 0 ? std::strerror(errno) : "not all of it was taken"));
+}
+
+Bundle read_bundle(std::istream& in, const std::string& name) {
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  TextReader reader(text, name);
+  if (!text.starts_with(magic)) reader.fail("this is not a bundle; write one with `slipway lower`");
+  reader.line(magic);
+  int found_version = 0;
+  reader(found_version);
+  if (found_version != version) {
+    const bool older = found_version < version;
+    reader.fail("bundle version " + std::to_string(found_version) + (older ? " of an older" : " of a newer") +
+                " slipway; this program reads version " + std::to_string(version) +
+                "; write it again, with `slipway lower SCENARIO -o FILE` of the slipway that belongs to this program");
+  }
+  const std::size_t at = text.rfind("checksum ");
+  if (at == std::string::npos) reader.fail("the file is cut short: no checksum line; write it again");
+  if (text.substr(at) != "checksum " + std::to_string(checksum(std::string_view(text).substr(0, at))) + "\n") {
+    reader.fail("the checksum does not match: the file was changed or damaged; write it again");
+  }
+  BundleText found;
+  fields(reader, found);
+  require_none(reader, run_defect(found.run));
+  Bundle bundle{found.scenario, read_graph(reader, found.first), found.run, found.batches, {}};
+  for (const StepProgram& program : found.larger) bundle.larger.push_back(read_graph(reader, program));
+  if (const std::string defect = ladder_defect(bundle.batches, programs_of(bundle)); !defect.empty())
+    reader.fail(defect);
+  return bundle;
+}
+
+// The step programs of a bundle whose batch grows.
+
+std::vector<const TaskGraph*> programs_of(const Bundle& bundle) {
+  std::vector<const TaskGraph*> programs{&bundle.graph};
+  for (const TaskGraph& graph : bundle.larger) programs.push_back(&graph);
+  return programs;
+}
+
+int program_of(const Bundle& bundle, std::int64_t batch) {
+  const std::vector<const TaskGraph*> programs = programs_of(bundle);
+  for (std::size_t i = 0; i < programs.size(); ++i)
+    if (programs[i]->step.global_batch == batch) return static_cast<int>(i);
+  throw std::out_of_range("the bundle has no step program for a batch of " + std::to_string(batch));
+}
 
 std::string ladder_defect(const BatchSchedule& schedule, const std::vector<const TaskGraph*>& programs) {
   if (schedule.rungs.empty()) return programs.size() == 1 ? "" : "step programs of batches that no rule leads to";

@@ -1,14 +1,17 @@
 // The bundle: what the ranks run, as versioned, checksummed text. A rank program reads it with the standard library
-// alone. Writer and reader are both here; write(read(x)) == x.
+// alone. The reader lowers the step. So the text has the step and what follows from prices, which a rank does not have:
 //
 //   slipway-bundle ...   the version
-//   model ...            header: model blocks, layout, shape, optimizer, data, seed
-//   communicator ...     buffers, works
-//   task ...             the step program of the first batch: all tasks, their global order
-//   batches ...          how the batch grows, and a step program for each further batch
+//   run ...              steps, data, seed, checkpoints
+//   model ...            the step of the first batch: blocks, layout, optimizer, an imported schedule's actions
+//   window ...           steps that bubble work makes up, a fingerprint of the graph
+//   bubble_work ...      what it is and where it went (schedules/lower/filled_window.h)
+//   order ...            the global order of all tasks
+//   batches ...          how the batch grows, and the same for each further batch
 //   checksum <fnv1a-64 of everything above>
 //
-// Guarded by tests/schedules/bundle_test.cpp: round trip; a flipped byte, a newer version and a cut file are refused.
+// read(write(x)) == x. Guarded by tests/schedules/bundle_test.cpp: every list of the graph comes back; a flipped byte,
+// another version, a cut file and what the lowering does not make are refused.
 #pragma once
 
 #include <cstdint>
@@ -50,9 +53,11 @@ int program_of(const Bundle& bundle, std::int64_t batch);
 // Returns why the step programs cannot follow each other in one run; empty if they can.
 std::string ladder_defect(const BatchSchedule& schedule, const std::vector<const TaskGraph*>& programs);
 
-// Throws std::runtime_error on a stream failure.
+// Requires graphs that are lowered from their step, with all ranks and micro-batches, and ordered. Throws
+// std::runtime_error on a stream failure.
 void write_bundle(std::ostream& out, const Bundle& bundle);
-// Throws std::runtime_error with file position and reason: version, checksum, truncation, bad token.
+// Throws std::runtime_error with file, line and reason: version, checksum, truncation, bad token, a step that cannot be
+// lowered, an order or bubble work that does not go with it.
 Bundle read_bundle(std::istream& in, const std::string& name_for_errors);
 
 }  // namespace slipway::schedules

@@ -3,10 +3,11 @@
 //   void fields(auto& archive, Is<Work> auto& work) { archive(work.kind, work.stage, work.suffix); }
 //
 // A writer prints the tokens, a reader fills them, so the two cannot drift apart. Integers and enums are decimal,
-// doubles have 17 significant digits (exact), strings are quoted.
+// doubles have 17 significant digits (exact), strings are quoted. A fingerprint takes all of them but doubles.
 // Guarded by tests/schedules/bundle_test.cpp.
 #pragma once
 
+#include <bit>
 #include <charconv>
 #include <concepts>
 #include <cstdint>
@@ -147,6 +148,35 @@ class TextReader {
   std::string_view rest_;
   std::string name_;
   int line_ = 1;
+};
+
+// A number that follows from the tokens. Doubles are left out, because another compiler may round them otherwise.
+class Fingerprint {
+ public:
+  static constexpr bool reads = false;
+  std::uint64_t value = 14695981039346656037ull;
+
+  void line(std::string_view) {}
+  template <typename... T>
+  void operator()(const T&... values) {
+    (add(values), ...);
+  }
+  template <typename List, typename Visit>
+  void list(List& items, Visit visit) {
+    add(std::size(items));
+    for (auto& item : items) visit(item);
+  }
+
+ private:
+  template <typename T>
+  void add(const T& token) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      add(token.size());
+      for (const char c : token) add(c);
+    } else if constexpr (!std::is_floating_point_v<T>) {
+      value = std::rotl(value ^ static_cast<std::uint64_t>(token), 23) * 0x9E3779B97F4A7C15ull;
+    }
+  }
 };
 
 }  // namespace slipway::schedules

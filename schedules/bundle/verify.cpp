@@ -5,14 +5,10 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
-#include <optional>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "schedules/check/actions.h"
-#include "schedules/lower/graph_builder.h"
-#include "schedules/lower/lowering.h"
 #include "schedules/rules/rules.h"
 
 namespace slipway::schedules {
@@ -145,6 +141,82 @@ std::string optimizer_defect(const Optimizer& o) {
   return "";
 }
 
+// Passes of the step: each is a task at least. So a file of few tasks is never the reason to list many actions.
+double passes_of(const Step& step) {
+  const Layout& l = step.layout;
+  const double replicas = as(l.data), micro_batches = as(step.global_batch) / (replicas * as(step.micro_batch));
+  return 2 * micro_batches * as(step.slices) * as(l.pipeline) * as(l.chunks) * replicas * as(l.context) * as(l.tensor);
+}
+
+std::string actions_defect(const Step& step) {
+  if (step.actions == nullptr) return "";
+  const ScheduleShape shape = schedule_shape(step);
+  const std::vector<ActionDefect> defects = check_actions(*step.actions, shape);
+  return defects.empty() ? "" : defects.front().message;
+}
+
+bool inside(std::int64_t id, std::size_t size) { return id >= 0 && static_cast<std::size_t>(id) < size; }
+bool is_size(double number) { return number >= 0 && std::isfinite(number); }
+
+// The graph's tables with the bubble work in them.
+class BubbleWorkCheck {
+ public:
+  BubbleWorkCheck(const PlacedBubbleWork& placed, const TaskGraph& window)
+      : placed_(placed),
+        window_(window),
+        ranks_(window.static_bytes.size()),
+        blocks_(blocks_of(window.step.model).size()) {}
+
+  std::string defect() const {
+    if (placed_.weights.size() != ranks_) return "it has memory for another number of ranks than the layout";
+    for (std::size_t rank = 0; rank < ranks_; ++rank)
+      if (!is_size(placed_.weights[rank]) || placed_.weights[rank] < window_.static_bytes[rank].weights)
+        return "the memory is not that of the step";
+    for (const Work& work : placed_.works)
+      if (!is_sound(work)) return "bubble work has a stage, operators or a size that are none";
+    for (const Communicator& communicator : placed_.communicators)
+      if (communicator.ranks.empty() || !std::all_of(communicator.ranks.begin(), communicator.ranks.end(),
+                                                     [&](std::int32_t rank) { return inside(rank, ranks_); }))
+        return "a group of bubble work has no ranks, or others than the layout";
+    for (const PlacedTask& each : placed_.tasks)
+      if (!is_sound(each)) return "bubble work points outside its tables";
+    for (const Buffer& buffer : placed_.buffers)
+      if (buffer.kind != BufferKind::kept || !inside(buffer.rank, ranks_) || !inside(buffer.writer, tasks()) ||
+          !is_size(buffer.bytes))
+        return "what bubble work keeps has a rank, a task or a size that is none";
+    return "";
+  }
+
+ private:
+  std::size_t tasks() const { return window_.tasks.size() + placed_.tasks.size(); }
+
+  bool is_sound(const Work& work) const {
+    if (work.kind != WorkKind::bubble_work || !is_size(work.bytes) || !is_size(work.elements)) return false;
+    if (!inside(work.slice, static_cast<std::size_t>(window_.step.slices))) return false;
+    if (work.block != none && !inside(work.block, blocks_)) return false;
+    if (work.stage == none) return true;
+    return inside(work.stage, window_.stages.size()) && work.first_op >= 0 && work.first_op <= work.last_op &&
+           work.last_op <= std::ssize(window_.operators(work));
+  }
+
+  bool is_sound(const PlacedTask& each) const {
+    const Task& task = each.task;
+    const bool computes = task.communicator == none;
+    const std::size_t works = window_.works.size(), buffers = window_.buffers.size() + placed_.buffers.size();
+    return computes == (task.kind == TaskKind::bubble_work) &&
+           (computes ? inside(task.rank, ranks_)
+                     : inside(task.communicator, window_.communicators.size() + placed_.communicators.size())) &&
+           task.work >= std::ssize(window_.works) && inside(task.work, works + placed_.works.size()) &&
+           inside(task.step, static_cast<std::size_t>(window_.window)) &&
+           std::all_of(each.reads.begin(), each.reads.end(), [&](BufferId id) { return id < buffers; }) &&
+           std::all_of(each.after.begin(), each.after.end(), [&](TaskId id) { return id < tasks(); });
+  }
+
+  const PlacedBubbleWork& placed_;
+  const TaskGraph& window_;
+  std::size_t ranks_, blocks_;
+};
+
 }  // namespace
 
 std::string numbers_defect(const Step& step) {
@@ -176,145 +248,49 @@ std::string run_defect(const Run& run) {
   return "";
 }
 
-namespace {
-
-// Passes of the step: each is a task at least. So a file of few tasks is never the reason to list many actions.
-double passes_of(const Step& step) {
-  const Layout& l = step.layout;
-  const double replicas = as(l.data), micro_batches = as(step.global_batch) / (replicas * as(step.micro_batch));
-  return 2 * micro_batches * as(step.slices) * as(l.pipeline) * as(l.chunks) * replicas * as(l.context) * as(l.tensor);
-}
-
-std::string actions_defect(const Step& step) {
-  if (step.actions == nullptr) return "";
-  const ScheduleShape shape = schedule_shape(step);
-  const std::vector<ActionDefect> defects = check_actions(*step.actions, shape);
-  return defects.empty() ? "" : defects.front().message;
-}
-
-}  // namespace
-
-std::string step_defect(const TaskGraph& graph) {
-  const Step& step = graph.step;
-  const auto ranks = static_cast<std::size_t>(rank_count(step.layout));
-  if (graph.static_bytes.size() != ranks) return "it has memory for another number of ranks than the layout";
-  if (graph.window < 1 || as(graph.window) > as(std::ssize(graph.tasks))) return "its window has no steps, or too many";
-  if (passes_of(step) * as(graph.window) > as(std::ssize(graph.tasks))) return "it has fewer tasks than passes";
+std::string step_defect(const StepProgram& program) {
+  const Step& step = program.step;
+  if (std::string defect = numbers_defect(step); !defect.empty()) return defect;
+  const double tasks = as(std::ssize(program.order)), added = as(std::ssize(program.bubble_work.tasks));
+  if (program.window < 1 || as(program.window) > tasks) return "its window has no steps, or too many";
+  if (rank_count(step.layout) > tasks || passes_of(step) * as(program.window) > tasks - added)
+    return "it has fewer tasks than passes";
+  if (!has_bubble_work(step) && program.window != 1) return "there is a window of a step without bubble work";
   if (const std::vector<Refusal> refused = refusals(step); !refused.empty()) return text_of(refused.front());
   return actions_defect(step);
 }
 
-namespace {
-
-// Equal but for rounding by another compiler or other flags.
-bool about_equal(double a, double b) { return a == b || std::abs(a - b) <= 1e-9 * std::max(std::abs(a), std::abs(b)); }
-
-bool same(const Work& a, const Work& b) {
-  return a.kind == b.kind && a.pass == b.pass && a.stage == b.stage && a.slice == b.slice && a.block == b.block &&
-         a.experts == b.experts && a.first_op == b.first_op && a.last_op == b.last_op && a.collective == b.collective &&
-         a.wire == b.wire && a.dtype == b.dtype && about_equal(a.bytes, b.bytes) &&
-         about_equal(a.elements, b.elements) && a.bubble_work == b.bubble_work && a.suffix == b.suffix;
-}
-
-bool same(const Communicator& a, const Communicator& b) {
-  return a.name == b.name && a.axis == b.axis && a.ranks == b.ranks && a.tokens.dispatcher == b.tokens.dispatcher &&
-         a.tokens.per_token == b.tokens.per_token && a.tokens.reach == b.tokens.reach;
-}
-
-bool same(const Task& a, const Task& b) {
-  return a.kind == b.kind && a.rank == b.rank && a.communicator == b.communicator && a.work == b.work &&
-         a.micro_batch == b.micro_batch && a.slice == b.slice && a.step == b.step;
-}
-
-bool same(const Buffer& a, const Buffer& b) {
-  return a.kind == b.kind && a.wire == b.wire && a.rank == b.rank && about_equal(a.bytes, b.bytes) &&
-         a.writer == b.writer;
-}
-
-// Bubble work stands behind what the lowering made.
-template <typename List>
-bool begins_with(const List& found, const List& made) {
-  return found.size() >= made.size() &&
-         std::equal(made.begin(), made.end(), found.begin(), [](const auto& a, const auto& b) { return same(a, b); });
-}
-
-// Bubble work may read what a task makes, and a task may wait for it.
-bool contains_rows(const Rows& found, const Rows& made) {
-  for (std::size_t row = 0; row < made.size(); ++row) {
-    const std::span<const std::uint32_t> own = made[row], all = found[row];
-    for (const std::uint32_t value : own)
-      if (std::find(all.begin(), all.end(), value) == all.end()) return false;
-  }
-  return true;
-}
-
-std::string bubble_work_defect(const TaskGraph& graph, std::size_t own) {
-  for (std::size_t id = own; id < graph.tasks.size(); ++id) {
-    const Task& task = graph.tasks[static_cast<TaskId>(id)];
-    const Work& work = graph.work(task);
-    const bool computes = task.communicator == none;
-    if (work.kind != WorkKind::bubble_work || computes != (task.kind == TaskKind::bubble_work))
-      return "behind the steps stands what is no bubble work";
-    if (!(work.bytes >= 0 && std::isfinite(work.bytes) && work.elements >= 0 && std::isfinite(work.elements)))
-      return "bubble work has a size that is none";
-  }
-  return "";
-}
-
-bool same_static_bytes(const TaskGraph& found, const TaskGraph& made) {
-  return std::equal(made.static_bytes.begin(), made.static_bytes.end(), found.static_bytes.begin(),
-                    [&](const StaticBytes& a, const StaticBytes& b) {
-                      const bool more = found.tasks.size() > made.tasks.size();  // bubble work holds further weights
-                      return (about_equal(a.weights, b.weights) || (more && b.weights >= a.weights)) &&
-                             about_equal(a.gradients, b.gradients) && about_equal(a.optimizer, b.optimizer);
-                    });
-}
-
-}  // namespace
-
-std::string lowering_defect(const TaskGraph& graph) {
-  const auto lowered = [&]() -> std::optional<TaskGraph> {
-    try {
-      return lower(graph.step, {}, graph.tasks.size() / static_cast<std::size_t>(graph.window));
-    } catch (const std::length_error&) {
-      return std::nullopt;  // of many layers a pass is thousands of tasks, so a short file could ask for gigabytes
-    }
-  };
-  const std::optional<TaskGraph> step = lowered();
-  if (!step) return "tasks are missing";
-  const TaskGraph made = window_of(*step, graph.window);
-  const bool has_bubble_work = graph.step.fill != Fill::none || uses_kfac(graph.step);
-  if (!has_bubble_work &&
-      (graph.window != 1 || graph.tasks.size() != made.tasks.size() || graph.buffers.size() != made.buffers.size()))
-    return "there is work in the bubbles of a step that has none";
-  if (graph.micro_batches != made.micro_batches || graph.placement.copies != made.placement.copies ||
-      !std::equal(made.placement.rank.begin(), made.placement.rank.end(), graph.placement.rank.begin(),
-                  graph.placement.rank.end()) ||
-      !std::equal(made.stages.begin(), made.stages.end(), graph.stages.begin(), graph.stages.end()))
-    return "stages and their ranks are not those of the layout";
-  if (!begins_with(graph.communicators, made.communicators)) return "the groups of ranks are not those of the layout";
-  if (!begins_with(graph.works, made.works)) return "the works are not those of the step";
-  if (!begins_with(graph.tasks, made.tasks)) return "the tasks are not those of the step";
-  if (!begins_with(graph.buffers, made.buffers)) return "the buffers are not those of the step";
-  if (!same_static_bytes(graph, made)) return "the memory is not that of the step";
-  if (!contains_rows(graph.inputs, made.inputs) || !contains_rows(graph.outputs, made.outputs) ||
-      !contains_rows(graph.predecessors, made.predecessors) || graph.carried != made.carried)
-    return "what tasks read, write and wait for is not that of the step";
-  return bubble_work_defect(graph, made.tasks.size());
+std::string bubble_work_defect(const PlacedBubbleWork& placed, const TaskGraph& window) {
+  return BubbleWorkCheck(placed, window).defect();
 }
 
 std::string order_defect(const TaskGraph& graph) {
   constexpr auto absent = std::numeric_limits<std::uint32_t>::max();
+  if (graph.order.size() != graph.tasks.size())
+    return "the order names " + std::to_string(graph.order.size()) + " tasks of " + std::to_string(graph.tasks.size());
   std::vector<std::uint32_t> position(graph.tasks.size(), absent);
   for (std::uint32_t i = 0; i < graph.order.size(); ++i) {
+    if (graph.order[i] >= graph.tasks.size()) return "the order names a task that is none";
     if (position[graph.order[i]] != absent) return "the order names task " + std::to_string(graph.order[i]) + " twice";
     position[graph.order[i]] = i;
   }
-  if (graph.order.size() != graph.tasks.size()) return "the order does not name every task";
   for (TaskId id = 0; id < graph.tasks.size(); ++id)
     for (const TaskId before : graph.predecessors[id])
       if (position[before] >= position[id])
         return "the order has " + label_of(graph, id) + " before " + label_of(graph, before) + ", which it needs";
+  return "";
+}
+
+std::string compute_order_defect(const TaskGraph& graph, const Rows& lowered, std::size_t own) {
+  for (std::size_t rank = 0; rank < lowered.size(); ++rank) {
+    auto next = lowered[rank].begin();
+    for (const TaskId id : graph.compute_order[rank]) {
+      if (id >= own) continue;
+      if (next == lowered[rank].end() || id != *next)
+        return "the order has " + label_of(graph, id) + " where the schedule has another task of the rank";
+      ++next;
+    }
+  }
   return "";
 }
 

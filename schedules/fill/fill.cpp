@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "schedules/lower/filled_window.h"
 #include "schedules/lower/graph_builder.h"
 #include "schedules/time/global_order.h"
 
@@ -56,17 +57,15 @@ class Builder {
         first_bubble_task_(graph_.tasks.size()) {}
 
   TaskGraph run() {
+    placed_.works = bubble_work_.works;
+    placed_.communicators = bubble_work_.communicators;
     for (std::size_t rank = 0; rank < bubble_work_.static_bytes.size(); ++rank)
-      graph_.static_bytes[rank].weights += bubble_work_.static_bytes[rank];
-    append_tasks();
+      placed_.weights.push_back(graph_.static_bytes[rank].weights + bubble_work_.static_bytes[rank]);
+    list_tasks();
     insert_in_lanes();
     depend();
     keep();
-    graph_.predecessors = with_added(graph_.predecessors, edges_);
-    sort_rows(graph_.predecessors);
-    graph_.inputs = with_added(graph_.inputs, read_);
-    graph_.outputs = with_added(graph_.outputs, written_);
-    graph_.successors = transposed(graph_.predecessors);
+    add_bubble_work(graph_, placed_);
     return std::move(graph_);
   }
 
@@ -74,19 +73,14 @@ class Builder {
   TaskId id_of(int item) const { return static_cast<TaskId>(first_bubble_task_ + item); }
   const FillPlace& place(int item) const { return assignment_.places[item]; }
 
-  void append_tasks() {
+  void list_tasks() {
     const auto works = static_cast<std::int32_t>(graph_.works.size());
     const auto communicators = static_cast<std::int32_t>(graph_.communicators.size());
-    graph_.works.insert(graph_.works.end(), bubble_work_.works.begin(), bubble_work_.works.end());
-    graph_.communicators.insert(graph_.communicators.end(), bubble_work_.communicators.begin(),
-                                bubble_work_.communicators.end());
-    for (std::size_t i = 0; i < bubble_work_.items.size(); ++i) {
-      Task task = bubble_work_.items[i].task;
+    for (const BubbleTask& item : bubble_work_.items) {
+      Task task = item.task;
       task.work += works;
       if (task.communicator != none) task.communicator += communicators;
-      graph_.tasks.push_back(task);
-      for (Rows* rows : {&graph_.inputs, &graph_.outputs, &graph_.predecessors})
-        rows->begin.push_back(static_cast<std::uint32_t>(rows->values.size()));
+      placed_.tasks.push_back({task, {}, {}});
     }
   }
 
@@ -114,7 +108,7 @@ class Builder {
       lanes.begin.push_back(static_cast<std::uint32_t>(lanes.values.size()));
     }
     graph_.compute_order = std::move(lanes);
-    position_.assign(graph_.tasks.size(), 0);
+    position_.assign(first_bubble_task_ + bubble_work_.items.size(), 0);
     for (std::size_t i = 0; i < graph_.compute_order.values.size(); ++i) position_[graph_.compute_order.values[i]] = i;
   }
 
@@ -143,10 +137,10 @@ class Builder {
   void depend() {
     const std::vector<std::vector<TaskId>> groups = last_of_groups();
     for (std::size_t i = 0; i < bubble_work_.items.size(); ++i) {
-      const TaskId id = id_of(static_cast<int>(i));
-      for (const TaskId before : bubble_work_.items[i].after) edges_.emplace_back(id, before);
+      std::vector<TaskId>& after = placed_.tasks[i].after;
+      after = bubble_work_.items[i].after;
       for (const BubbleGroup group : bubble_work_.items[i].after_groups)
-        for (const TaskId before : groups[group]) edges_.emplace_back(id, before);
+        after.insert(after.end(), groups[group].begin(), groups[group].end());
     }
   }
 
@@ -164,49 +158,35 @@ class Builder {
 
   // Makes a buffer for every tensor that an item makes, or reads after the task that would free it.
   void keep() {
-    std::vector<std::vector<TaskId>> readers(bubble_work_.kept.size());
+    std::vector<std::vector<int>> readers(bubble_work_.kept.size());
     for (std::size_t i = 0; i < bubble_work_.items.size(); ++i)
-      for (const int tensor : bubble_work_.items[i].reads) readers[tensor].push_back(id_of(static_cast<int>(i)));
+      for (const int tensor : bubble_work_.items[i].reads) readers[tensor].push_back(static_cast<int>(i));
     for (std::size_t k = 0; k < readers.size(); ++k) {
       const KeptTensor& tensor = bubble_work_.kept[k];
       const bool made = tensor.from_item != none || tensor.from_group != none;
       const TaskId from = tensor.from_group != none ? first_of(tensor.from_group, tensor.rank)
                           : made                    ? id_of(tensor.from_item)
                                                     : tensor.from;
-      if (!made) std::erase_if(readers[k], [&](TaskId reader) { return position_[reader] < position_[from]; });
+      if (!made) std::erase_if(readers[k], [&](int reader) { return position_[id_of(reader)] < position_[from]; });
       if (!made && readers[k].empty()) continue;
-      const auto buffer = static_cast<BufferId>(graph_.buffers.size());
-      graph_.buffers.push_back({BufferKind::kept, 0, made ? tensor.rank : graph_.tasks[from].rank, tensor.bytes,
-                                static_cast<std::int32_t>(from)});
-      written_.emplace_back(from, buffer);
-      for (const TaskId reader : readers[k]) {
-        read_.emplace_back(reader, buffer);
-        edges_.emplace_back(reader, from);
+      const auto buffer = static_cast<BufferId>(graph_.buffers.size() + placed_.buffers.size());
+      placed_.buffers.push_back({BufferKind::kept, 0, made ? tensor.rank : graph_.tasks[from].rank, tensor.bytes,
+                                 static_cast<std::int32_t>(from)});
+      for (const int reader : readers[k]) {
+        placed_.tasks[static_cast<std::size_t>(reader)].reads.push_back(buffer);
+        placed_.tasks[static_cast<std::size_t>(reader)].after.push_back(from);
       }
     }
   }
 
-  static void sort_rows(Rows& rows) {
-    Rows result;
-    for (std::size_t row = 0; row < rows.size(); ++row) {
-      std::vector<std::uint32_t> values(rows[row].begin(), rows[row].end());
-      std::sort(values.begin(), values.end());
-      values.erase(std::unique(values.begin(), values.end()), values.end());
-      result.values.insert(result.values.end(), values.begin(), values.end());
-      result.begin.push_back(static_cast<std::uint32_t>(result.values.size()));
-    }
-    rows = std::move(result);
-  }
-
   static constexpr TaskId none_found = static_cast<TaskId>(-1);
-  using Pairs = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
   const TaskGraph& step_;
   const BubbleWork& bubble_work_;
   const Assignment& assignment_;
   TaskGraph graph_;
+  PlacedBubbleWork placed_;
   std::size_t first_bubble_task_;
   std::vector<std::size_t> position_;  // per compute task: in compute_order
-  Pairs edges_, read_, written_;       // (task, before), (task, buffer), (task, buffer)
 };
 
 bool ends_step(const TaskGraph& graph, TaskId task) {

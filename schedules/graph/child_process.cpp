@@ -25,11 +25,29 @@ auto uninterrupted(const Call& call) {
 
 }  // namespace
 
+OwnedFile& OwnedFile::operator=(OwnedFile&& other) noexcept {
+  close();
+  file_ = other.release();
+  return *this;
+}
+
+void OwnedFile::close() {
+  if (file_ >= 0) ::close(release());
+}
+
 Pipe open_pipe(const std::string& purpose) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) fail(purpose);
-  return {ends[0], ends[1]};
+  return {OwnedFile(ends[0]), OwnedFile(ends[1])};
 }
+
+OwnedChild::~OwnedChild() {
+  if (id_ <= 0) return;
+  kill(id_, SIGKILL);
+  reap(id_);
+}
+
+int OwnedChild::wait() { return reap(std::exchange(id_, -1)); }
 
 pid_t fork_child(const std::string& purpose, const std::function<void()>& work) {
   const pid_t parent = getpid(), child = fork();

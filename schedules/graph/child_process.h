@@ -5,6 +5,8 @@
 //   fork_child(work) ─┬─► child: work(), then its end without destructors    killed when the parent ends, however it ends
 //                     └─► parent: its number ──► reap() ──► status ──► signal_text()
 //
+// An owned file or child ends with its owner, so nothing is left of what could not be started.
+//
 // Guarded by tests/schedules/child_process_test.cpp.
 #pragma once
 
@@ -13,19 +15,49 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "models/namespaces.h"
 
 namespace slipway::schedules {
 
+// A file of this process, by its number.
+class OwnedFile {
+ public:
+  explicit OwnedFile(int file = -1) : file_(file) {}
+  OwnedFile(OwnedFile&& other) noexcept : file_(other.release()) {}
+  OwnedFile& operator=(OwnedFile&& other) noexcept;
+  ~OwnedFile() { close(); }
+  operator int() const { return file_; }
+  void close();
+  int release() { return std::exchange(file_, -1); }
+
+ private:
+  int file_;
+};
+
 struct Pipe {
-  int read = -1, write = -1;
+  OwnedFile read, write;
 };
 // Both ends close on exec. `purpose` begins the error: "cannot start a worker". Throws std::system_error.
 Pipe open_pipe(const std::string& purpose);
 
 // `work` throws nothing. Where it returns, the child's exit status is 0. Throws std::system_error.
 pid_t fork_child(const std::string& purpose, const std::function<void()>& work);
+
+// A child that nobody needs without its owner: it is killed then, unless somebody waited for its end.
+class OwnedChild {
+ public:
+  explicit OwnedChild(pid_t id = -1) : id_(id) {}
+  OwnedChild(OwnedChild&& other) noexcept : id_(std::exchange(other.id_, -1)) {}
+  OwnedChild& operator=(OwnedChild&&) = delete;
+  ~OwnedChild();
+  pid_t id() const { return id_; }
+  int wait();  // as reap
+
+ private:
+  pid_t id_;
+};
 // For a child whose parent answers interrupts: Ctrl-C and job schedulers send SIGINT and SIGTERM to the whole group.
 void leave_interrupts_to_parent();
 

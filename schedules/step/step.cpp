@@ -115,6 +115,8 @@ int micro_batches_in(const ActionLists& lists) {
 
 bool uses_kfac(const Step& step) { return step.optimizer.name == "kfac"; }
 
+bool has_bubble_work(const Step& step) { return step.fill != Fill::none || uses_kfac(step); }
+
 bool dispatches_tokens(const Step& step) { return has_experts(step.model) && dispatches(sharding_of(step.layout)); }
 
 int balanced_replicas(const Step& step) {

@@ -127,6 +127,8 @@ ActionLists undelayed_lists(
 int micro_batches_in(const ActionLists& lists);
 // K-FAC preconditions gradients before the update: a task per stage, and inverses that stay in memory.
 bool uses_kfac(const Step& step);
+// Work in the bubbles, or behind every window where K-FAC's is not put into them.
+bool has_bubble_work(const Step& step);
 // Tokens travel to the ranks of their experts.
 bool dispatches_tokens(const Step& step);
 // Data ranks whose experts a loss balances together (models/model/routing.h).

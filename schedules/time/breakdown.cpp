@@ -65,7 +65,7 @@ TimeParts path_parts(const TaskGraph& graph, const PricedCluster& cluster, const
     else
       add(parts, works.of(term.work, term.group), term.count);
   }
-  scale(parts, 1.0 / graph.window);
+  parts *= 1.0 / graph.window;
   const double rest = step_s - parts.sum();
   constexpr double rounding = 1e-9;
   if (is_degraded(cluster) && std::abs(rest) > rounding * step_s) parts[TimePart::slow_gpus] += rest;
@@ -112,7 +112,7 @@ TimeParts rank_parts(const TaskGraph& graph, const PricedCluster& cluster, const
       parts[part_of(static_cast<Axis>(axis))] += shares.by_axis[axis];
     parts[TimePart::host] += shares.late;
   }
-  scale(parts, 1 / ranks / graph.window);
+  parts *= 1 / ranks / graph.window;
   parts[TimePart::bubble] = step_s - parts.sum();
   constexpr double rounding = 1e-9;
   for (double& seconds : parts.seconds)

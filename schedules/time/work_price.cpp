@@ -148,16 +148,17 @@ WorkPrice unscaled_price(const TaskGraph& graph, const Work& work, const Machine
 
 void scale(WorkPrice& price, double factor) {
   price.seconds *= factor;
-  scale(price.once, factor), scale(price.again, factor);
+  price.once *= factor, price.again *= factor;
 }
 
 }  // namespace
 
-double TimeParts::sum() const { return std::accumulate(seconds.begin(), seconds.end(), 0.0); }
-
-void scale(TimeParts& parts, double factor) {
-  for (double& seconds : parts.seconds) seconds *= factor;
+TimeParts& TimeParts::operator*=(double factor) {
+  for (double& part : seconds) part *= factor;
+  return *this;
 }
+
+double TimeParts::sum() const { return std::accumulate(seconds.begin(), seconds.end(), 0.0); }
 
 TimePart part_of(Axis axis) {
   switch (axis) {

@@ -67,10 +67,9 @@ struct TimeParts {
   std::array<double, time_part_count> seconds{};
   double& operator[](TimePart part) { return seconds[static_cast<std::size_t>(part)]; }
   double operator[](TimePart part) const { return seconds[static_cast<std::size_t>(part)]; }
+  TimeParts& operator*=(double factor);
   double sum() const;
 };
-
-void scale(TimeParts& parts, double factor);
 
 TimePart part_of(Axis axis);
 

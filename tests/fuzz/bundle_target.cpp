@@ -1,7 +1,9 @@
 // A bundle. Its checksum is computed, so that the reader behind it is reached. What is read is written and read again.
 #include <sstream>
+#include <utility>
 
 #include "schedules/bundle/bundle.h"
+#include "schedules/lower/filled_window.h"
 #include "schedules/lower/lowering.h"
 #include "schedules/rules/rules.h"
 #include "schedules/time/durations.h"
@@ -94,6 +96,28 @@ Bundle growing() {
   return bundle;
 }
 
+// K-FAC's step with one item behind it.
+Bundle with_bubble_work() {
+  Step step = small_step();
+  step.optimizer.name = "kfac";
+  Bundle bundle = bundle_of(step);
+  TaskGraph& graph = bundle.graph;
+  PlacedBubbleWork placed;
+  placed.works.emplace_back();
+  placed.works[0].kind = WorkKind::bubble_work;
+  placed.works[0].suffix = ".item";
+  const auto id = static_cast<TaskId>(graph.tasks.size()), last = graph.order.back();
+  const auto works = static_cast<std::int32_t>(graph.works.size());
+  const auto kept = static_cast<BufferId>(graph.buffers.size());
+  placed.tasks.push_back({{TaskKind::bubble_work, 0, none, works, none, 0}, {kept}, {last}});
+  placed.buffers.push_back({BufferKind::kept, 0, 0, 64, static_cast<std::int32_t>(last)});
+  std::vector<TaskId> order = graph.order;
+  order.push_back(id);
+  add_bubble_work(graph, placed);
+  graph.order = std::move(order);
+  return bundle;
+}
+
 std::vector<std::string> seeds() {
   std::vector<std::string> texts{without_checksum(written(bundle_of(small_step())))};
   Step step = small_step();
@@ -108,6 +132,7 @@ std::vector<std::string> seeds() {
   texts.push_back(without_checksum(written(bundle_of(step))));
   texts.push_back(without_checksum(written(bundle_of(with_experts()))));
   texts.push_back(without_checksum(written(growing())));
+  texts.push_back(without_checksum(written(with_bubble_work())));
   return texts;
 }
 

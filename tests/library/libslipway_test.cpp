@@ -200,6 +200,18 @@ TEST(Library, PlansAndExplainsAsTheCommandLine) {
     EXPECT_EQ(explanation.levers[i].name, why["levers"][i]["lever"]);
 }
 
+TEST(Library, RefusesToKeepWhatIsNotSearchedAndSharesThatAreNone) {
+  const auto says = [](const slipway::PlanOptions& options, const std::string& words) {
+    const std::vector<slipway::Defect> defects = refused([&] { slipway::plan(small(), options); });
+    return defects.size() == 1 && defects.front().message.find(words) != std::string::npos;
+  };
+  slipway::PlanOptions kept, share;
+  kept.keep = {"layout.tenso"};
+  share.memory_share = 80;
+  EXPECT_TRUE(says(kept, "keep layout.tenso is no key that plan searches; did you mean 'keep layout.tensor'"));
+  EXPECT_TRUE(says(share, "is no share; allowed: a number above 0 and up to 1"));
+}
+
 TEST(Library, SaysWhereNothingFitsWhatWould) {
   const slipway::Plan found =
       slipway::plan(Scenario::from_text("model: {name: llama-3.1-405b, sequence: 8192}\n"

@@ -1,8 +1,6 @@
 // Schedules are known by their traits: their names stand in their own files, in data, documents and tests.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
 #include <regex>
 #include <set>
 
@@ -14,14 +12,7 @@ namespace {
 
 const std::set<std::string> product = {"models", "schedules", "sim", "exec", "scenarios"};
 
-// Dictionaries of other programs' words, which have the names of schedules on one side.
-constexpr std::array<std::string_view, 1> dictionaries = {"scenarios/trainers/"};
-
-bool may_name(const std::string& path) {
-  return path.starts_with("schedules/catalogue/") ||
-         std::any_of(dictionaries.begin(), dictionaries.end(),
-                     [&](std::string_view each) { return path.starts_with(each); });
-}
+bool may_name(const std::string& path) { return path.starts_with("schedules/catalogue/"); }
 
 // As a word of its own: "1f1b" is no part of "interleaved-1f1b".
 std::regex any_name() {

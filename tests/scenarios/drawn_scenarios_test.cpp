@@ -27,6 +27,7 @@
 #include "sim/simulate.h"
 #include "sim/together.h"
 #include "tests/support/drawn_scenario.h"
+#include "tests/support/same_graph.h"
 #include "tests/support/scenario_file.h"
 #include "tests/support/token_run.h"
 
@@ -286,6 +287,7 @@ void compare_bundle(const PreparedStep& whole, Comparison& found) {
   std::istringstream in(text);
   const Bundle read = read_bundle(in, "bundle");
   if (written(read) != text) found.fail("bundle", "it is another one when it was read and written again");
+  if (const std::string lost = difference(read.graph, whole.graph); !lost.empty()) found.fail("bundle", lost);
   const std::vector<const TaskGraph*> programs = programs_of(read);
   for (std::size_t i = 0; i < programs.size(); ++i)
     compare_token_run(*programs[i], i == 0 ? whole.durations : larger[i - 1].durations, found);

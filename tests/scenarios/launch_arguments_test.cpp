@@ -309,6 +309,10 @@ TEST(LaunchArguments, OfTorchtitanGiveASchedulesClassOrItsCsv) {
   const auto by_csv = schedule("zb-h1", "1");
   EXPECT_THAT(by_csv.arguments, Contains("--parallelism.pipeline_parallel_schedule_csv schedule.csv"));
   EXPECT_THAT(by_csv.to_add, Contains(HasSubstr("slipway show SCENARIO --csv")));
+  for (const char* twice : {"chimera", "dualpipe"})
+    EXPECT_THAT(launch(small, {"layout.zero=0", std::string("schedule.name=") + twice}, "torchtitan").refused,
+                Contains(HasSubstr("it has two copies of the model")))
+        << twice;
 }
 
 TEST(LaunchArguments, SayWhatTheTrainerCannotExpress) {

@@ -171,7 +171,7 @@ TEST_F(PlanCommand, KeepsTheKeysThatItIsTold) {
   EXPECT_EQ(wrong.status, status_usage);
   EXPECT_THAT(wrong.err, HasSubstr("did you mean '--keep layout.tensor'"));
   EXPECT_THAT(slipway_with({"plan", llama, "--keep", "layout.tensor=4"}).err,
-              HasSubstr("write --set layout.tensor=4 --keep layout.tensor"));
+              HasSubstr("set layout.tensor=4 and give --keep layout.tensor"));
 }
 
 TEST_F(PlanCommand, EveryKeyOfItsJsonIsDocumentedAndEveryDocumentedKeyIsThere) {

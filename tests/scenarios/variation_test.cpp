@@ -47,6 +47,16 @@ TEST(Evaluation, IsThatOfSimulate) {
   EXPECT_EQ(found.memory.fit_probability, prediction.verdict.probability);
 }
 
+TEST(Evaluation, OfASimulatedStepIsThatOfItsScenario) {
+  const Scenario scenario = checked_scenario(path, {});
+  StepOptions options;
+  options.makespan = false;
+  nlohmann::json whole = evaluate(scenario, TimelineBy::simulation, always),
+                 of_step = evaluation_of(simulated_step(scenario, options));
+  for (nlohmann::json* each : {&whole, &of_step}) each->erase("replayed_s");  // only a limit asks for it
+  EXPECT_EQ(of_step, whole);
+}
+
 TEST(Evaluation, ByReplayIsTheReplayedStep) {
   const Scenario scenario = checked_scenario(path, {});
   EXPECT_EQ(evaluate(scenario, TimelineBy::replay, always).step.step_time_s, replayed_step_s(scenario));

@@ -14,6 +14,7 @@
 
 #include "scenarios/search/workers.h"
 #include "schedules/graph/parallel.h"
+#include "tests/support/no_process_left.h"
 
 namespace slipway::test {
 
@@ -101,6 +102,10 @@ TEST(Workers, LeaveATerminationOfTheirGroupToTheirParent) {
   std::optional<Workers::Outcome> outcome;
   while (!outcome) outcome = workers.take(1000);
   EXPECT_EQ(outcome->answer, 7);
+}
+
+TEST(Workers, ThatCannotBeStartedLeaveNothingOpen) {
+  EXPECT_EQ(files_left_by([] { const Workers workers(2, [](int job, double) { return nlohmann::json(job); }); }), 0);
 }
 
 TEST(Workers, ThatDieAreNoticed) {

@@ -7,14 +7,15 @@
 #include <csignal>
 
 #include "schedules/graph/child_process.h"
+#include "tests/support/no_process_left.h"
 
 namespace slipway::test {
 namespace {
 
 TEST(ChildProcess, WritesToItsParentAndEndsWithStatusZero) {
-  const Pipe pipe = open_pipe("cannot ask a child");
+  Pipe pipe = open_pipe("cannot ask a child");
   const pid_t child = fork_child("cannot ask a child", [&] { write_all(pipe.write, "hello", 5); });
-  close(pipe.write);
+  pipe.write.close();
   char begin[2];
   ASSERT_TRUE(read_all(pipe.read, begin, sizeof begin));
   EXPECT_EQ(std::string(begin, sizeof begin), "he");
@@ -23,7 +24,6 @@ TEST(ChildProcess, WritesToItsParentAndEndsWithStatusZero) {
   }
   EXPECT_EQ(rest, "llo");
   EXPECT_FALSE(read_all(pipe.read, begin, sizeof begin));
-  close(pipe.read);
   EXPECT_EQ(reap(child), 0);
 }
 
@@ -44,30 +44,49 @@ TEST(ChildProcess, LeavesInterruptsToItsParentWhereItSaysSo) {
 
 // A process group that gets SIGKILL in its first process only: the grandchild ends with it.
 TEST(ChildProcess, EndsWithItsParent) {
-  const Pipe pipe = open_pipe("");
+  Pipe pipe = open_pipe("");
   const pid_t child = fork_child("", [&] {
     fork_child("", [&] {
       write_all(pipe.write, "x", 1);
       while (true) pause();
     });
-    close(pipe.write);
+    pipe.write.close();
     while (true) pause();
   });
-  close(pipe.write);
+  pipe.write.close();
   char started = 0;
   ASSERT_TRUE(read_all(pipe.read, &started, 1));
   kill(child, SIGKILL);
   reap(child);
   EXPECT_FALSE(read_all(pipe.read, &started, 1));  // its end of the pipe is closed
-  close(pipe.read);
 }
 
 TEST(ChildProcess, ThatIsGoneCannotBeWrittenTo) {
   std::signal(SIGPIPE, SIG_IGN);
-  const Pipe pipe = open_pipe("");
-  close(pipe.read);
+  Pipe pipe = open_pipe("");
+  pipe.read.close();
   EXPECT_FALSE(write_all(pipe.write, "x", 1));
-  close(pipe.write);
+}
+
+TEST(ChildProcess, ThatCannotBeStartedLeavesNothingOpen) {
+  EXPECT_EQ(files_left_by([] {
+              const Pipe pipe = open_pipe("cannot start a child");
+              fork_child("cannot start a child", [] {});
+            }),
+            0);
+}
+
+TEST(OwnedChild, IsKilledWithItsOwnerAndStatesItsEndToWhoeverWaits) {
+  pid_t gone = -1;
+  {
+    const OwnedChild child(fork_child("", [] {
+      while (true) pause();
+    }));
+    gone = child.id();
+  }
+  EXPECT_EQ(kill(gone, 0), -1);
+  OwnedChild ended(fork_child("", [] { _exit(3); }));
+  EXPECT_EQ(WEXITSTATUS(ended.wait()), 3);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "sim/isolate.h"
 #include "sim/simulate.h"
 #include "tests/support/hand_graph.h"
+#include "tests/support/no_process_left.h"
 
 namespace slipway::test {
 
@@ -128,6 +129,10 @@ TEST(Isolated, AnExceptionsWholeTextArrives) {
 
 TEST(Isolated, ADeathBySignalIsAnErrorThatNamesIt) {
   EXPECT_NE(error_of([] { std::raise(SIGKILL); }).find("signal 9"), std::string::npos);
+}
+
+TEST(Isolated, WhatCannotBeStartedLeavesNothingOpen) {
+  EXPECT_EQ(files_left_by([] { run_isolated([] {}, nullptr); }), 0);
 }
 
 TEST(Isolated, TicksWhileItWaitsAndAnExceptionOfTheTickEndsTheChild) {

@@ -25,6 +25,9 @@ inline Answer slipway_with(const std::vector<std::string>& args) {
   return {status, out.str(), err.str()};
 }
 
+// The keys of a command's --json.
+inline std::vector<AnswerKeys> answers_of(std::string_view command) { return command_named(command)->answers(); }
+
 // The keys of an answer's outermost object.
 inline std::vector<std::string> outermost(const AnswerKeys& answer) {
   std::vector<std::string> names;

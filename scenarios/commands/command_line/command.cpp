@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <exception>
 #include <ostream>
-#include <stdexcept>
 #include <string>
 
 #include "scenarios/commands/command_line/command.h"
@@ -35,12 +34,6 @@ const std::vector<Command>& all_commands() { return registry(); }
 const Command* command_named(std::string_view name) {
   const auto found = std::ranges::find(all_commands(), name, &Command::name);
   return found == all_commands().end() ? nullptr : &*found;
-}
-
-std::vector<AnswerKeys> answers_of(std::string_view name) {
-  const Command* command = command_named(name);
-  if (command == nullptr) throw std::invalid_argument("there is no command '" + std::string(name) + "'");
-  return command->answers == nullptr ? std::vector<AnswerKeys>{} : command->answers();
 }
 
 std::string_view slipway_version() { return SLIPWAY_VERSION; }

@@ -34,8 +34,6 @@ struct Command {
 const std::vector<Command>& all_commands();
 // nullptr: there is none of this name.
 const Command* command_named(std::string_view name);
-// The keys of this command's --json; empty: it has none. Throws std::invalid_argument for an unknown command.
-std::vector<AnswerKeys> answers_of(std::string_view command);
 
 // "0.1.0", of this build.
 std::string_view slipway_version();

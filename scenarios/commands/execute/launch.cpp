@@ -94,25 +94,22 @@ ChildProcess start_child(const std::vector<std::string>& command, const std::map
   const std::vector<char*> argv = pointers_to(arguments), envp = pointers_to(variables);
   const std::optional<cpu_set_t> core_set = set_of(cores);
   const std::string purpose = "cannot start " + command[0];
-  const Pipe out = open_pipe(purpose), errors = open_pipe(purpose), failure = open_pipe(purpose);
+  Pipe out = open_pipe(purpose), errors = open_pipe(purpose), failure = open_pipe(purpose);
   const pid_t pid =
       fork_child(purpose, [&] { become(argv.data(), envp.data(), core_set, out.write, errors.write, failure.write); });
   ::setpgid(pid, pid);  // here and in the child: whichever comes first
-  for (const int end : {out.write, errors.write, failure.write}) ::close(end);
+  for (Pipe* pipe : {&out, &errors, &failure}) pipe->write.close();
   int reason = 0;
   const bool became = has_become(failure.read, pid);
   if (!became) ::kill(pid, SIGKILL);
   const bool failed = read_all(failure.read, &reason, sizeof reason);  // end of file after a successful exec
-  ::close(failure.read);
   if (failed || !became) {
-    ::close(out.read);
-    ::close(errors.read);
     reap(pid);
     throw std::runtime_error(purpose + ": " +
                              (became ? std::strerror(reason) : "its process was stopped before it began"));
   }
-  for (const int end : {out.read, errors.read}) ::fcntl(end, F_SETFL, O_NONBLOCK);
-  return {pid, {out.read, {}}, {errors.read, {}}};
+  for (const Pipe* pipe : {&out, &errors}) ::fcntl(pipe->read, F_SETFL, O_NONBLOCK);
+  return {pid, {out.read.release(), {}}, {errors.read.release(), {}}};
 }
 
 void signal_child(const ChildProcess& child, int signal) {

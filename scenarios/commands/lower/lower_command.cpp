@@ -20,8 +20,8 @@ namespace {
 int lower_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   CommandOptions options(
       "lower SCENARIO -o FILE [options]",
-      "Writes the bundle: the task graph in its global order and the run, as checksummed text that the\n"
-      "rank program (slipway-rank) reads with nothing but the standard library.",
+      "Writes the bundle: the step, the global order of its tasks and the run, as checksummed text. The rank\n"
+      "program (slipway-rank) makes the task graph of it, with nothing but the standard library.",
       "slipway lower scenarios/examples/tiny-llama-cpu.yaml -o run.slip");
   options.positional("scenario file (YAML)", 1, 1)
       .value("output", "FILE", "the bundle to write; required")

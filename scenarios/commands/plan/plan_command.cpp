@@ -1,7 +1,6 @@
 // `slipway plan`: searches the layouts of a model on a cluster.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <ostream>
 
 #include "scenarios/commands/command_line/command.h"
@@ -12,7 +11,6 @@
 #include "scenarios/commands/plan/answer.h"
 #include "scenarios/commands/plan/plan_page.h"
 #include "scenarios/language/given_scenarios.h"
-#include "scenarios/language/nearest.h"
 #include "scenarios/predict/prepared_step.h"
 #include "scenarios/predict/readable.h"
 #include "scenarios/predict/terminal_timeline.h"
@@ -75,25 +73,8 @@ double share_of(const CommandOptions& options) {
     share = std::stod(*text, &used);
   } catch (const std::exception&) {
   }
-  if (used != text->size() || !(share > 0) || share > 1)
-    throw UsageError("--memory-share " + *text + " is no share; allowed: a number above 0 and up to 1");
+  check_memory_share(used == text->size() ? share : 0, "--memory-share " + *text);
   return share;
-}
-
-void check_kept(const std::vector<std::string>& kept) {
-  const std::vector<std::string>& keys = searched_keys();
-  std::string all;
-  for (const std::string& key : keys) all += (all.empty() ? "" : ", ") + key;
-  for (const std::string& key : kept) {
-    const std::string name = key.substr(0, key.find('='));
-    const bool is_known = std::find(keys.begin(), keys.end(), name) != keys.end();
-    if (is_known && name != key)
-      throw UsageError("--keep " + key + " has a value, but keeps that of the scenario; write --set " + key +
-                       " --keep " + name);
-    if (!is_known)
-      throw UsageError("--keep " + key + " is no key that plan searches" + suggestion(key, keys, "--keep ") +
-                       "; allowed: " + all);
-  }
 }
 
 // With the winner's timeline, which the search does not keep.
@@ -148,7 +129,7 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   if (!options.parse(args, out)) return status_done;
   SearchOptions search;
   search.best = options.integer("top", 10, 1);
-  check_kept(options.all("keep"));
+  check_kept(options.all("keep"), "--keep");
   check_shard_options(options, {"json", "output", "report"});
   if (options.has("shard")) {
     const Shard shard = shard_from(*options.text("shard"));
@@ -156,7 +137,8 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   }
   const Dictionary* trainer = emits_slurm(options) ? nullptr : emitted(options.text("emit"));
   const std::string& path = options.arguments()[0];
-  const Scenario scenario = scenario_to_search(source_of(path, options.all("set")), options.all("keep"));
+  const ScenarioSource source = source_of(path, options.all("set"));
+  const Scenario scenario = scenario_to_search(source, options.all("keep"));
   if (trainer) refuse_what_trainer_lacks(scenario, *trainer);
   search.memory_share = share_of(options);
   if (const auto file = options.text("output")) check_output("-o", *file, inputs_of(scenario));
@@ -190,7 +172,7 @@ int plan_command(const std::vector<std::string>& args, std::ostream& out, std::o
   try {
     const std::vector<std::string> kept = options.all("keep");
     result = search_layouts(scenario, search_space(scenario, kept), search);
-    if (result.closest) other_ways = remedies(scenario, kept, *result.closest, search);
+    if (result.closest) other_ways = remedies(source, scenario, kept, *result.closest, search);
   } catch (const std::invalid_argument& error) {
     throw UsageError(path + ": " + error.what());
   }

@@ -120,7 +120,7 @@ void check_readable(const std::vector<std::string>& scenarios) {
   std::vector<ScenarioError> errors;
   for (const std::string& path : scenarios)
     if (!source_of(path, {}).text) read_document(path, {path, 0}, "", errors);
-  if (!errors.empty()) throw UsageError("the scenario cannot be used:\n" + describe(errors));
+  if (!errors.empty()) throw ScenarioRefused(std::move(errors));
 }
 
 // The words that name the points of this study, and the files they come from.
