@@ -17,7 +17,7 @@
 #include "exec/run/checkpoint_file.h"
 #include "exec/run/progress.h"
 #include "exec/run/weight_files.h"
-#include "models/training/batch_rules.h"
+#include "models/training/norm_test.h"
 #include "schedules/bundle/bundle.h"
 
 namespace slipway::exec {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "models/training/batch_rules.h"
+#include "models/training/norm_test.h"
 #include "scenarios/commands/growth/rule.h"
 #include "scenarios/files/usage_error.h"
 #include "scenarios/language/check_scenario.h"

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/fit/executed_run.h"
+#include "models/fit/gradient_noise.h"
 #include "scenarios/predict/answer_keys.h"
 
 namespace slipway::scenarios {
