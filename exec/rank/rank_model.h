@@ -84,7 +84,7 @@ class RankModel {
 
   // Saves what one step hands to the next (exec/rank/checkpoint.h). On the compute lane's thread.
   void save(ShardWriter& out) const;
-  // Called before step 0, which then follows the checkpoint, one of this training (exec/run/checkpoint_folder.h). Throws
+  // Called before step 0, which then follows the checkpoint, one of this training (exec/run/training_identity.h). Throws
   // std::runtime_error with what does not fit.
   void load(const CheckpointReader& checkpoint);
   // The same for a training that begins with these weights. Throws as exec/rank/initial_weights.h.

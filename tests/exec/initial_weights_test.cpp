@@ -1,5 +1,6 @@
 // Weights that transformers has saved give the logits here that they give there: float32, 1e-5.
 #include "exec/rank/initial_weights.h"
+#include "exec/operators/operator_context.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "exec/run/checkpoint_folder.h"
+#include "exec/run/loss_lines.h"
 #include "exec/run/run_files.h"
 #include "exec/run/whole_file.h"
 #include "scenarios/files/files.h"

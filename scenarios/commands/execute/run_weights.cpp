@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "exec/run/checkpoint_folder.h"
+#include "exec/run/training_identity.h"
 #include "scenarios/commands/command_line/progress.h"
 #include "scenarios/commands/weights/weight_folder.h"
 #include "scenarios/files/usage_error.h"
