@@ -11,7 +11,7 @@
 #include "scenarios/language/quantity.h"
 #include "scenarios/predict/load_scenario.h"
 #include "scenarios/trainers/arguments.h"
-#include "scenarios/trainers/composers.h"
+#include "scenarios/trainers/compose_torchtitan.h"
 
 namespace slipway::scenarios {
 

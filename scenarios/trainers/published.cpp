@@ -1,7 +1,7 @@
 // Published throughputs of arguments that import reads. A new one is one row.
 #include <fmt/format.h>
 
-#include "scenarios/trainers/import.h"
+#include "scenarios/trainers/published.h"
 
 namespace slipway::scenarios {
 

@@ -2,6 +2,7 @@
 // made of known constants, which must come back.
 #include "models/machine/ring.h"
 #include "scenarios/commands/kineto/kineto_trace.h"
+#include "scenarios/commands/kineto/read_kineto.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

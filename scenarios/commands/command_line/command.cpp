@@ -5,7 +5,7 @@
 #include <string>
 
 #include "scenarios/commands/command_line/command.h"
-#include "scenarios/commands/command_line/progress.h"
+#include "scenarios/commands/command_line/interrupts.h"
 #include "scenarios/language/nearest.h"
 #include "scenarios/predict/load_scenario.h"
 
@@ -21,31 +21,6 @@ std::vector<Command>& registry() {
   static std::vector<Command> commands;
   return commands;
 }
-
-}  // namespace
-
-RegisterCommand::RegisterCommand(Command command) {
-  std::vector<Command>& commands = registry();
-  const auto after = std::ranges::upper_bound(commands, command.place, {}, &Command::place);
-  commands.insert(after, command);
-}
-
-const std::vector<Command>& all_commands() { return registry(); }
-
-const Command* command_named(std::string_view name) {
-  const auto found = std::ranges::find(all_commands(), name, &Command::name);
-  return found == all_commands().end() ? nullptr : &*found;
-}
-
-std::vector<AnswerKeys> answers_of(std::string_view name) {
-  const Command* command = command_named(name);
-  if (command == nullptr) throw std::invalid_argument("there is no command '" + std::string(name) + "'");
-  return command->answers == nullptr ? std::vector<AnswerKeys>{} : command->answers();
-}
-
-std::string_view slipway_version() { return SLIPWAY_VERSION; }
-
-namespace {
 
 void print_help(std::ostream& out) {
   out << "slipway " SLIPWAY_VERSION
@@ -82,6 +57,27 @@ int run_command(const Command& command, const std::vector<std::string>& args, st
 }
 
 }  // namespace
+
+RegisterCommand::RegisterCommand(Command command) {
+  std::vector<Command>& commands = registry();
+  const auto after = std::ranges::upper_bound(commands, command.place, {}, &Command::place);
+  commands.insert(after, command);
+}
+
+const std::vector<Command>& all_commands() { return registry(); }
+
+const Command* command_named(std::string_view name) {
+  const auto found = std::ranges::find(all_commands(), name, &Command::name);
+  return found == all_commands().end() ? nullptr : &*found;
+}
+
+std::vector<AnswerKeys> answers_of(std::string_view name) {
+  const Command* command = command_named(name);
+  if (command == nullptr) throw std::invalid_argument("there is no command '" + std::string(name) + "'");
+  return command->answers == nullptr ? std::vector<AnswerKeys>{} : command->answers();
+}
+
+std::string_view slipway_version() { return SLIPWAY_VERSION; }
 
 int run_slipway(const std::vector<std::string>& args, std::ostream& out, std::ostream& err,
                 std::vector<ScenarioError>* refused) {

@@ -11,6 +11,7 @@
 
 #include "models/machine/collectives.h"
 #include "models/machine/ring.h"
+#include "scenarios/files/cells.h"
 #include "scenarios/files/csv.h"
 #include "scenarios/files/usage_error.h"
 #include "scenarios/language/profiles.h"
