@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "models/machine/ring.h"
 #include "schedules/time/link_path.h"
 #include "schedules/time/message_price.h"
 

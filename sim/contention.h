@@ -16,6 +16,7 @@
 
 #include "models/machine/collectives.h"
 #include "models/machine/priced_cluster.h"
+#include "models/machine/ring.h"
 #include "models/machine/topology.h"
 #include "schedules/time/durations.h"
 #include "schedules/time/link_path.h"

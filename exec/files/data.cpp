@@ -8,23 +8,10 @@
 #include <stdexcept>
 #include <vector>
 
-#include "exec/files/token_source.h"
+#include "exec/files/seeded_bits.h"
 #include "exec/run/data_files.h"
 
 namespace slipway::exec {
-
-std::uint64_t mix(std::uint64_t seed, std::uint64_t index) {
-  std::uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15ULL;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-  return z ^ (z >> 31);
-}
-
-std::uint64_t mix(std::uint64_t seed, std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325ULL;
-  for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  return mix(mix(seed, std::uint64_t{0}), hash);
-}
 
 namespace {
 
@@ -44,14 +31,6 @@ std::vector<std::int64_t> masked_positions(std::uint64_t key, std::int64_t seque
   return positions;
 }
 
-}  // namespace
-
-std::int64_t predicted_tokens(const Model& model) {
-  return is_causal(model) ? model.sequence : masked_tokens(model.sequence);
-}
-
-namespace {
-
 std::uint64_t windows_of(const TokenSource& source, std::int64_t sequence, const std::string& path) {
   const std::string why = why_no_sample(path, source.size(), source.is_bytes(), sequence);
   if (!why.empty()) throw std::runtime_error("run.data: " + why);
@@ -59,6 +38,10 @@ std::uint64_t windows_of(const TokenSource& source, std::int64_t sequence, const
 }
 
 }  // namespace
+
+std::int64_t predicted_tokens(const Model& model) {
+  return is_causal(model) ? model.sequence : masked_tokens(model.sequence);
+}
 
 TokenData::TokenData(const std::string& path, const Model& model, std::uint64_t seed)
     : path_(path),
@@ -109,27 +92,6 @@ TokenBatch TokenData::batch(std::int64_t first_sample, std::int64_t samples, at:
     return device.is_cpu() ? turned : turned.pin_memory().to(device, turned.scalar_type(), /*non_blocking=*/true);
   };
   return {sequence_first(batch.tokens), sequence_first(batch.targets), sequence_first(batch.counted)};
-}
-
-SampleOrder::SampleOrder(std::uint64_t count, std::uint64_t seed) : count_(count), seed_(seed) {
-  while (half_bits_ < 31 && (std::uint64_t{1} << (2 * half_bits_)) < count_) ++half_bits_;
-}
-
-std::uint64_t SampleOrder::window_of(std::uint64_t sample) const {
-  constexpr std::uint64_t rounds = 4;  // enough for a pseudorandom permutation (Luby and Rackoff 1988)
-  const std::uint64_t epoch_key = mix(seed_, sample / count_);
-  const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
-  std::uint64_t value = sample % count_;
-  do {
-    std::uint64_t left = value >> half_bits_, right = value & mask;
-    for (std::uint64_t round = 0; round < rounds; ++round) {
-      const std::uint64_t next = left ^ (mix(mix(epoch_key, round), right) & mask);
-      left = right;
-      right = next;
-    }
-    value = (left << half_bits_) | right;
-  } while (value >= count_);
-  return value;
 }
 
 }  // namespace slipway::exec

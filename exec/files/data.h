@@ -1,4 +1,15 @@
-// Numbers that depend on a seed and an index only, so that every rank and every layout draws the same numbers.
+// Batches of training tokens. Samples are numbered globally, so any layout reads the same samples:
+//
+//   sample(step k, data rank r, micro-batch m, row j) = k·global_batch + ((⌊r/n⌋·micro_batches + m)·n + r mod n)·b + j
+//
+// n data ranks whose experts a loss balances together (else 1) have consecutive samples in a micro-batch.
+//
+//   sample i = the s + 1 tokens of window π(i), π a permutation of all windows in every epoch (sample_order.h)
+//
+// Causal models predict each next token. BERT predicts the tokens under a mask. In each sample it replaces exactly
+// max(1, round(0.15·s)) positions, those with the smallest hash(seed, sample, position), by the token vocabulary − 1.
+// So the number of predicted tokens of a step is known without communication.
+// Guarded by tests/exec/execute_inputs_test.cpp.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -6,29 +17,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 
+#include "exec/files/sample_order.h"
 #include "exec/files/token_source.h"
 #include "models/model/model.h"
 
 namespace slipway::exec {
-
-// 64 random bits that depend on both arguments (splitmix64, Steele 2014); a text is hashed with FNV-1a.
-std::uint64_t mix(std::uint64_t seed, std::uint64_t index);
-std::uint64_t mix(std::uint64_t seed, std::string_view text);
-
-// Batches of training tokens. Samples are numbered globally, so any layout reads the same samples:
-//
-//   sample(step k, data rank r, micro-batch m, row j) = k·global_batch + ((⌊r/n⌋·micro_batches + m)·n + r mod n)·b + j
-//
-// n data ranks whose experts a loss balances together (else 1) have consecutive samples in a micro-batch.
-//
-//   sample i = the s + 1 tokens of window π(i), π a permutation of all windows in every epoch (token_source.h)
-//
-// Causal models predict each next token. BERT predicts the tokens under a mask. In each sample it replaces exactly
-// max(1, round(0.15·s)) positions, those with the smallest hash(seed, sample, position), by the token vocabulary − 1.
-// So the number of predicted tokens of a step is known without communication.
-// Guarded by tests/exec/execute_inputs_test.cpp.
 
 struct TokenBatch {
   at::Tensor tokens, targets;  // int64 [s, b]

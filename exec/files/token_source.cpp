@@ -42,21 +42,6 @@ class ByteText final : public TokenSource {
   std::uint64_t size_ = 0;
 };
 
-}  // namespace
-
-std::unique_ptr<TokenSource> open_tokens(const std::string& path) {
-  std::string prefix;
-  if (names_token_files(path, &prefix)) return open_megatron_tokens(prefix);
-  for (const char* ending : {".bin", ".idx"})
-    if (path.ends_with(ending))
-      throw std::runtime_error("run.data: token files come in pairs, but beside " + path + " there is no " +
-                               (ending == std::string(".bin") ? ".idx" : ".bin") +
-                               " of the same name; give both, or rename a text file");
-  return std::make_unique<ByteText>(path);
-}
-
-namespace {
-
 static_assert(std::endian::native == std::endian::little, "token files are little-endian");
 
 constexpr char magic[9] = {'M', 'M', 'I', 'D', 'I', 'D', 'X', '\0', '\0'};
@@ -173,6 +158,17 @@ class MegatronTokens final : public TokenSource {
 };
 
 }  // namespace
+
+std::unique_ptr<TokenSource> open_tokens(const std::string& path) {
+  std::string prefix;
+  if (names_token_files(path, &prefix)) return open_megatron_tokens(prefix);
+  for (const char* ending : {".bin", ".idx"})
+    if (path.ends_with(ending))
+      throw std::runtime_error("run.data: token files come in pairs, but beside " + path + " there is no " +
+                               (ending == std::string(".bin") ? ".idx" : ".bin") +
+                               " of the same name; give both, or rename a text file");
+  return std::make_unique<ByteText>(path);
+}
 
 std::unique_ptr<TokenSource> open_megatron_tokens(const std::string& prefix) {
   return std::make_unique<MegatronTokens>(prefix);

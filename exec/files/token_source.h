@@ -31,18 +31,6 @@ class TokenSource {
 // file and defect.
 std::unique_ptr<TokenSource> open_tokens(const std::string& path);
 
-// A permutation of [0, count) for each epoch: the window of a run's i-th sample. It needs no memory: a Feistel network
-// over the next power of four, walked until it falls into the range (Black and Rogaway 2002).
-class SampleOrder {
- public:
-  SampleOrder(std::uint64_t count, std::uint64_t seed);
-  std::uint64_t window_of(std::uint64_t sample) const;
-
- private:
-  std::uint64_t count_, seed_;
-  int half_bits_ = 1;
-};
-
 // Token files of Megatron-LM: PREFIX.bin holds the ids, PREFIX.idx the beginnings of documents. Little-endian.
 //
 //   .idx   "MMIDIDX\0\0"  u64 version = 1  u8 type  u64 sequences n  u64 documents d

@@ -1,7 +1,11 @@
+#include "exec/operators/attention.h"
+
 #include <ATen/ATen.h>
 
 #include <cmath>
 
+#include "exec/operators/norm.h"
+#include "exec/operators/operator_context.h"
 #include "exec/operators/operators.h"
 
 namespace slipway::exec {
@@ -72,22 +76,6 @@ at::Tensor projected(OperatorContext& c) {
   return with_positions(packed, rows_in(cosine, c.tokens), rows_in(sine, c.tokens), heads.q + heads.kv, heads.size);
 }
 
-}  // namespace
-
-void run_qkv(OperatorContext& c) {
-  const at::Tensor packed = projected(c);
-  at::Tensor& branch = c.wires[index_of(wire_branch)];
-  branch = packed;
-  if ((c.op.writes & wire_kv) == 0) return;
-  const Heads heads = heads_of(c);
-  const std::int64_t q = heads.q * heads.size, kv = heads.kv * heads.size;
-  const std::vector<at::Tensor> parts = packed.split_with_sizes({q, 2 * kv}, -1);
-  branch = parts[0];
-  c.wires[index_of(wire_kv)] = parts[1];
-}
-
-namespace {
-
 struct QueriesKeysValues {
   at::Tensor q, k, v;  // [s, b, features]
 };
@@ -114,6 +102,18 @@ at::Tensor rows(const at::Tensor& x, std::int64_t first, std::int64_t count) {
 }
 
 }  // namespace
+
+void run_qkv(OperatorContext& c) {
+  const at::Tensor packed = projected(c);
+  at::Tensor& branch = c.wires[index_of(wire_branch)];
+  branch = packed;
+  if ((c.op.writes & wire_kv) == 0) return;
+  const Heads heads = heads_of(c);
+  const std::int64_t q = heads.q * heads.size, kv = heads.kv * heads.size;
+  const std::vector<at::Tensor> parts = packed.split_with_sizes({q, 2 * kv}, -1);
+  branch = parts[0];
+  c.wires[index_of(wire_kv)] = parts[1];
+}
 
 void run_attention(OperatorContext& c) {
   at::Tensor& branch = c.wires[index_of(wire_branch)];

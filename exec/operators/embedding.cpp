@@ -1,7 +1,7 @@
+#include "exec/operators/embedding.h"
+
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
-
-#include "exec/operators/operators.h"
 
 namespace slipway::exec {
 namespace {

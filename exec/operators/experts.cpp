@@ -8,7 +8,6 @@
 #include <limits>
 #include <utility>
 
-#include "exec/operators/operators.h"
 #include "exec/operators/wide.h"
 #include "exec/transport/device.h"
 
@@ -56,22 +55,6 @@ struct FromExperts : torch::autograd::Function<FromExperts> {
   }
 };
 
-// A row of each to each: its backward goes by the inverse.
-struct Permuted : torch::autograd::Function<Permuted> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& order,
-                            const at::Tensor& inverse) {
-    context->save_for_backward({inverse});
-    return x.index_select(0, order);
-  }
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    return {gradients[0].index_select(0, context->get_saved_variables()[0]), {}, {}};
-  }
-};
-
-}  // namespace
-
-namespace {
-
 // Scores of experts outside a token's best groups become −∞.
 at::Tensor within_groups(const at::Tensor& scores, const Block& block) {
   if (block.groups_per_token == block.expert_groups) return scores;
@@ -109,10 +92,6 @@ Choice choose_experts(const at::Tensor& logits, const Block& block, const at::Te
   const at::Tensor chosen = scores.gather(1, expert);
   return {block.normalises_scores ? chosen / chosen.sum(-1, true) : chosen, expert};
 }
-
-}  // namespace
-
-namespace {
 
 // Keeps the first `room` rows of each expert. `sorted`: the expert of each row.
 void drop_rows(ExpertRows& rows, const at::Tensor& sorted, std::int64_t room) {
@@ -181,204 +160,6 @@ at::Tensor to_experts(const at::Tensor& x, const ExpertRows& rows) {
 
 at::Tensor from_experts(const at::Tensor& y, const ExpertRows& rows) {
   return FromExperts::apply(y, rows.weights, rows.order, rows.place);
-}
-
-namespace {
-
-// The part of each of `tokens` tokens: sequences of a part follow each other, and tokens go through all sequences first.
-at::Tensor part_of_each(std::int64_t tokens, std::int64_t samples, std::int64_t parts, const at::TensorOptions& index) {
-  return at::arange(tokens, index).remainder(samples).floor_divide(samples / parts);
-}
-
-struct BalancingGradient : torch::autograd::Function<BalancingGradient> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& branch, const at::Tensor& scores,
-                            const at::Tensor& choices, std::int64_t samples, double factor) {
-    context->save_for_backward({choices});
-    context->saved_data["factor"] = factor;
-    context->saved_data["tokens"] = scores.size(0);
-    context->saved_data["samples"] = samples;
-    return branch.view_as(branch);
-  }
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const at::Tensor choices = context->get_saved_variables()[0];
-    const std::int64_t tokens = context->saved_data["tokens"].toInt();
-    const at::Tensor each = choices * context->saved_data["factor"].toDouble();
-    const at::Tensor of_tokens =
-        each.size(0) == 1 ? each.expand({tokens, -1})
-                          : each.index_select(0, part_of_each(tokens, context->saved_data["samples"].toInt(),
-                                                              each.size(0), choices.options().dtype(at::kLong)));
-    return {gradients[0], of_tokens, {}, {}, {}};
-  }
-};
-
-// E times what each expert was chosen beyond the mean: whole numbers, whose sums are exact in any order.
-struct LoadGradient : torch::autograd::Function<LoadGradient> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& weights, const at::Tensor& /*bias*/,
-                            const at::Tensor& excess) {
-    context->save_for_backward({excess});
-    return weights.view_as(weights);
-  }
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    return {gradients[0], context->get_saved_variables()[0], {}};
-  }
-};
-
-}  // namespace
-
-at::Tensor with_balancing_gradient(const at::Tensor& branch, const at::Tensor& scores, const at::Tensor& choices,
-                                   std::int64_t samples, double factor) {
-  return BalancingGradient::apply(branch, scores, choices, samples, factor);
-}
-
-// Whole numbers, whose sums are exact in any order.
-at::Tensor choices_by_part(const at::Tensor& expert, std::int64_t samples, std::int64_t parts, std::int64_t experts) {
-  const at::Tensor part = part_of_each(expert.size(0), samples, parts, expert.options()).unsqueeze(1);
-  return at::bincount((part * experts + expert).flatten(), {}, parts * experts).view({parts, experts});
-}
-
-void run_share(OperatorContext& c) { c.wires[index_of(wire_shared)] = c.wires[index_of(wire_branch)]; }
-
-void run_route(OperatorContext& c) {
-  at::Tensor& branch = c.wires[index_of(wire_branch)];
-  const at::Tensor logits =
-      linear(branch, parameter_named(c.parameters, "mlp.router.weight"), nullptr, c.region.weight_gradients);
-  const ShardedParameter* const bias = find_parameter(c.parameters, "mlp.router.bias");
-  c.rows =
-      rows_for_experts(logits.flatten(0, 1), c.block, c.routing, bias ? bias->weight : at::Tensor(), branch.size(1));
-  branch = to_experts(branch.flatten(0, 1), c.rows);
-  at::Tensor gates = std::exchange(c.rows.weights, at::Tensor());
-  if (bias) {
-    const at::Tensor& choices = c.rows.choices;
-    const at::Tensor leaf = c.region.tap(bias->weight.to(at_least_float(bias->weight)), bias->gradient);
-    const at::Tensor excess = (choices * choices.size(0) - choices.sum()).to(leaf.scalar_type());
-    gates = LoadGradient::apply(gates, leaf, excess);
-  }
-  if ((c.op.writes & wire_statistics) != 0) {
-    gates = at::cat({gates, std::exchange(c.rows.scores, at::Tensor())}, 1);
-    const at::Tensor expert = std::exchange(c.rows.expert, at::Tensor());
-    const at::Tensor choices = c.balanced_parts == 1
-                                   ? c.rows.choices.unsqueeze(0)
-                                   : choices_by_part(expert, c.rows.samples, c.balanced_parts, c.rows.choices.size(0));
-    c.wires[index_of(wire_statistics)] = choices.to(at_least_float(gates));
-  }
-  c.wires[index_of(wire_gates)] = gates;
-}
-
-namespace {
-
-const at::Tensor& ends_of(const ExpertRows& rows) {
-  return rows.arrived.ends.defined() ? rows.arrived.ends : rows.ends;
-}
-
-}  // namespace
-
-void run_experts_up(OperatorContext& c) {
-  at::Tensor& branch = c.wires[index_of(wire_branch)];
-  ArrivedRows& arrived = c.rows.arrived;
-  if (arrived.counts.defined()) sort_arrived(arrived, branch.device());
-  if (arrived.order.defined()) branch = Permuted::apply(branch, arrived.order, arrived.place);
-  branch = grouped_linear(branch, ends_of(c.rows), parameter_named(c.parameters, "mlp.up.weight"),
-                          c.region.weight_gradients);
-}
-
-void run_experts_down(OperatorContext& c) {
-  at::Tensor& branch = c.wires[index_of(wire_branch)];
-  branch = grouped_linear(branch, ends_of(c.rows), parameter_named(c.parameters, "mlp.down.weight"),
-                          c.region.weight_gradients);
-  const ArrivedRows& arrived = c.rows.arrived;
-  if (arrived.order.defined()) branch = Permuted::apply(branch, arrived.place, arrived.order);
-}
-
-void run_combine(OperatorContext& c) {
-  at::Tensor& branch = c.wires[index_of(wire_branch)];
-  ExpertRows rows = c.rows;
-  const at::Tensor gates = std::exchange(c.wires[index_of(wire_gates)], at::Tensor());
-  const std::int64_t k = c.block.experts_per_token;
-  rows.weights = gates.narrow(1, 0, k);
-  branch = from_experts(branch, rows).unflatten(0, {-1, rows.samples});
-  if ((c.op.reads & wire_statistics) != 0)
-    branch = with_balancing_gradient(branch, gates.narrow(1, k, gates.size(1) - k),
-                                     std::exchange(c.wires[index_of(wire_statistics)], at::Tensor()), rows.samples,
-                                     c.balancing_factor / static_cast<double>(k));
-  if ((c.op.reads & wire_shared) != 0) branch = branch + c.wires[index_of(wire_shared)];
-}
-
-namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
-// True if the one kernel applies: its rows must begin at multiples of 16 bytes.
-bool one_kernel(const at::Tensor& x, std::int64_t width) {
-  return x.is_cuda() && x.scalar_type() == at::kBFloat16 && x.size(1) % 8 == 0 && width % 8 == 0;
-}
-
-// Calls each(expert, first row, rows) for every expert that has any.
-template <typename Each>
-void over_experts(const at::Tensor& ends, Each each) {
-  const at::Tensor on_host = ends.cpu();
-  const int* end = on_host.const_data_ptr<int>();
-  std::int64_t first = 0;
-  for (std::int64_t expert = 0; expert < on_host.size(0); ++expert) {
-    if (end[expert] > first) each(expert, first, end[expert] - first);
-    first = end[expert];
-  }
-}
-
-// [rows, in] and [E, in, out] → [rows, out].
-at::Tensor grouped_product(const at::Tensor& x, const at::Tensor& matrices, const at::Tensor& ends) {
-  if (one_kernel(x, matrices.size(2))) return at::_grouped_mm(x, matrices, ends);
-  at::Tensor y = at::empty({x.size(0), matrices.size(2)}, x.options());
-  over_experts(ends, [&](std::int64_t expert, std::int64_t first, std::int64_t rows) {
-    at::Tensor part = y.narrow(0, first, rows);
-    at::mm_out(part, x.narrow(0, first, rows), matrices[expert]);
-  });
-  return y;
-}
-
-// [E·out, in] → [E, out, in].
-at::Tensor by_expert(const at::Tensor& weight, const at::Tensor& ends) {
-  return weight.view({ends.size(0), -1, weight.size(1)});
-}
-
-struct GroupedLinearFunction : torch::autograd::Function<GroupedLinearFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& ends,
-                            const ShardedParameter* weight, WeightGradientQueue* queue) {
-    context->save_for_backward({x, ends, weight->weight});
-    context->saved_data["weight"] = reinterpret_cast<std::int64_t>(weight);
-    context->saved_data["queue"] = reinterpret_cast<std::int64_t>(queue);
-    return grouped_product(x, by_expert(weight->weight, ends).transpose(1, 2), ends);
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const variable_list saved = context->get_saved_variables();
-    const auto* weight = reinterpret_cast<const ShardedParameter*>(context->saved_data["weight"].toInt());
-    auto* queue = reinterpret_cast<WeightGradientQueue*>(context->saved_data["queue"].toInt());
-    const at::Tensor dy = gradients[0].contiguous();
-    queue->add_grouped(saved[0], dy, *weight, saved[1]);
-    return {grouped_product(dy, by_expert(saved[2], saved[1]), saved[1]), {}, {}, {}};
-  }
-};
-
-}  // namespace
-
-at::Tensor grouped_linear(const at::Tensor& x, const at::Tensor& ends, const ShardedParameter& weight,
-                          WeightGradientQueue& queue) {
-  return GroupedLinearFunction::apply(x, ends, &weight, &queue);
-}
-
-// The one kernel adds in float32 and returns the weights' dtype: it rounds once per micro-batch.
-void add_grouped_product(at::Tensor sum, const at::Tensor& output_gradient, const at::Tensor& input,
-                         const at::Tensor& ends) {
-  at::Tensor matrices = by_expert(sum, ends);
-  if (one_kernel(input, output_gradient.size(1))) {
-    matrices.add_(at::_grouped_mm(output_gradient.t(), input, ends));
-    return;
-  }
-  over_experts(ends, [&](std::int64_t expert, std::int64_t first, std::int64_t rows) {
-    at::Tensor into = matrices[expert];
-    add_product(into, output_gradient.narrow(0, first, rows).t(), input.narrow(0, first, rows));
-  });
 }
 
 }  // namespace slipway::exec

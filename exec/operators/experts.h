@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "exec/operators/linear.h"
 #include "models/model/model.h"
 #include "models/model/routing.h"
 
@@ -50,34 +49,5 @@ void sort_arrived(ArrivedRows& arrived, at::Device device);
 at::Tensor to_experts(const at::Tensor& x, const ExpertRows& rows);
 // y [rows, h] → [tokens, h]: the weighted sum of each token's rows, a dropped one 0.
 at::Tensor from_experts(const at::Tensor& y, const ExpertRows& rows);
-
-// The loss that balances experts (models/model/routing.h), which adds to the gradient and not to the loss that is
-// reported. Its derivative by the score p of a token for expert e is factor·(choices of e among the tokens that are
-// balanced together), with
-//
-//   α·E·Σ f·P / M,   f = choices / (k·T),   P = Σ p / T     factor = α·E / (k·T²·M)
-//
-// T tokens that are balanced together, M such parts of the step. choices [parts of a micro-batch, E]: sequence i of
-// `samples` belongs to part ⌊i·parts/samples⌋, and is that of the tokens i, samples + i, ... Returns `branch`.
-at::Tensor with_balancing_gradient(const at::Tensor& branch, const at::Tensor& scores, const at::Tensor& choices,
-                                   std::int64_t samples, double factor);
-// Choices [parts, E] by part of a micro-batch, of each token's experts [tokens, k] among E.
-at::Tensor choices_by_part(const at::Tensor& expert, std::int64_t samples, std::int64_t parts, std::int64_t experts);
-
-// y = x·Wₑᵀ for rows sorted by expert: rows [ends[e−1], ends[e]) of x go through the matrix of expert e.
-//
-//   x [rows, in]   W [E·out, in], the experts' matrices one below the other   ends [E], int32, on x's device
-//
-// Like linear() (exec/operators/linear.h): the weight is no input of the autograd graph, its gradient goes to the
-// queue. On a GPU in bfloat16, with widths that are multiples of 8, all experts are one kernel and the host never reads
-// `ends`. Elsewhere each expert is a product, and a GPU's host waits for `ends`.
-
-// `queue` must outlive the backward pass, the parameter both passes.
-at::Tensor grouped_linear(const at::Tensor& x, const at::Tensor& ends, const ShardedParameter& weight,
-                          WeightGradientQueue& queue);
-
-// sum [E, out, in] += dyₑᵀ·xₑ for each expert. `sum` may be wider than the rows.
-void add_grouped_product(at::Tensor sum, const at::Tensor& output_gradient, const at::Tensor& input,
-                         const at::Tensor& ends);
 
 }  // namespace slipway::exec

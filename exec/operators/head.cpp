@@ -1,7 +1,9 @@
+#include "exec/operators/head.h"
+
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "exec/operators/operators.h"
+#include "exec/operators/norm.h"
 #include "exec/operators/wide.h"
 
 namespace slipway::exec {

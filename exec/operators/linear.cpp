@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "exec/operators/experts.h"
 #include "exec/operators/gathered_weights.h"
+#include "exec/operators/grouped_linear.h"
 #include "exec/transport/device.h"
 
 namespace slipway::exec {

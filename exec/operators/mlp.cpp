@@ -1,7 +1,7 @@
+#include "exec/operators/mlp.h"
+
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
-
-#include "exec/operators/operators.h"
 
 namespace slipway::exec {
 namespace {

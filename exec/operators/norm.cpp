@@ -1,9 +1,9 @@
+#include "exec/operators/norm.h"
+
 #include <ATen/ATen.h>
 
 #include <string>
 #include <string_view>
-
-#include "exec/operators/operators.h"
 
 namespace slipway::exec {
 namespace {

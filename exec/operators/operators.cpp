@@ -1,9 +1,17 @@
+#include "exec/operators/operators.h"
+
 #include <ATen/ATen.h>
 
 #include <stdexcept>
 #include <string>
 
-#include "exec/operators/operators.h"
+#include "exec/operators/attention.h"
+#include "exec/operators/embedding.h"
+#include "exec/operators/expert_operators.h"
+#include "exec/operators/head.h"
+#include "exec/operators/mlp.h"
+#include "exec/operators/norm.h"
+#include "exec/operators/operator_context.h"
 
 namespace slipway::exec {
 

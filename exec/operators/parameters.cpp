@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "exec/files/seeded_bits.h"
+
 namespace slipway::exec {
 namespace {
 

@@ -19,7 +19,6 @@
 #include <string_view>
 #include <vector>
 
-#include "exec/files/data.h"
 #include "exec/transport/device.h"
 #include "models/model/dtype.h"
 #include "models/model/parameters.h"

@@ -12,7 +12,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "models/namespaces.h"
 
@@ -47,8 +46,5 @@ RankEnvironment rank_environment(const EnvironmentMap& environment);
 // Puts several ranks in each process: the launcher's process 1 of 2 with four of them hosts ranks 4 to 7 of 8. The
 // local rank stays the process's: it names the device that they share.
 RankEnvironment hosting(RankEnvironment process, int ranks);
-
-// "gpu[01-03,07]-a,login" → gpu01-a gpu02-a gpu03-a gpu07-a login. Throws std::runtime_error when malformed.
-std::vector<std::string> hosts_of_node_list(std::string_view list);
 
 }  // namespace slipway::exec

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "exec/process/store.h"
+#include "exec/process/within.h"
 
 namespace slipway::exec {
 

@@ -14,7 +14,7 @@
 
 #include "exec/lanes/lanes.h"
 #include "exec/run/progress.h"
-#include "models/training/batch_rules.h"
+#include "models/training/norm_test.h"
 #include "schedules/graph/cut_window.h"
 
 namespace slipway::exec {

@@ -26,7 +26,7 @@ struct CheckpointOptions {
   int rank = 0, world = 1;
   std::int64_t last_step = 0;  // of the run, which is saved too
   int window = 1;              // steps that end together; a save due within them is made at their end
-  Manifest training;           // identity of the training (exec/run/checkpoint_folder.h)
+  Manifest training;           // identity of the training (exec/run/training_identity.h)
 };
 
 class Checkpointer {

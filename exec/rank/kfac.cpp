@@ -1,63 +1,21 @@
 #include "exec/rank/kfac.h"
 
 #include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
-
 #include "exec/files/data.h"
+#include "exec/rank/kfac_math.h"
 #include "exec/transport/device.h"
 
 namespace slipway::exec {
 
-void add_squares(at::Tensor& sum, const at::Tensor& x, double scale) {
-  const at::Tensor given = x.reshape({-1, x.size(-1)});
-  at::Tensor rows = given.to(sum.scalar_type());
-  if (scale != 1) rows = rows.is_same(given) ? rows * scale : rows.mul_(scale);
-  sum.addmm_(rows.t(), rows);
-}
-
-at::Tensor damping_ratio(const at::Tensor& a, const at::Tensor& b) {
-  const at::Tensor mean_a = a.trace() / a.size(0), mean_b = b.trace() / b.size(0);
-  const at::Tensor comparable = at::logical_and(mean_a != 0, mean_b != 0);
-  return at::where(comparable, (mean_a / mean_b).sqrt(), at::ones_like(mean_a));
-}
-
 namespace {
 
-// (L·Lᵀ)⁻¹ in place of L. cholesky_inverse reads LAPACK's result on the host, which would wait for a device. A solve
-// for the columns of 1 costs more and waits for nothing.
-void invert_from_triangle(at::Tensor& triangle) {
-  if (triangle.is_cpu()) {
-    at::cholesky_inverse_out(triangle, triangle);
-    return;
-  }
-  at::Tensor columns = at::eye(triangle.size(0), triangle.options()).t();  // stored in the library's order
-  at::linalg_solve_triangular_out(columns, triangle, columns, /*upper=*/false);
-  at::linalg_solve_triangular_out(columns, triangle.t(), columns, /*upper=*/true);
-  triangle.copy_(columns);
-}
+std::int64_t elements_of(const KfacLinear& linear) { return linear.in * linear.out; }
 
 }  // namespace
-
-at::Tensor invert_damped(at::Tensor& factor, const at::Tensor& damping) {
-  factor.diagonal().add_(damping);
-  at::Tensor columns = factor.t();  // LAPACK's order, in which it works in place; the factor is symmetric
-  at::Tensor failed = at::empty({}, factor.options().dtype(at::kInt));
-  at::linalg_cholesky_ex_out(columns, failed, columns);
-  invert_from_triangle(columns);
-  return failed;
-}
-
-void precondition_gradient(at::Tensor& gradient, const at::Tensor& inverse_a, const at::Tensor& inverse_b) {
-  const at::Tensor half = at::mm(inverse_b, gradient.to(inverse_b.scalar_type()));
-  if (gradient.scalar_type() == half.scalar_type())
-    at::mm_out(gradient, half, inverse_a);
-  else
-    gradient.copy_(at::mm(half, inverse_a));
-}
 
 Kfac::Kfac(const Bundle& bundle, int rank, const Buckets& buckets)
     : bundle_(bundle),
@@ -295,12 +253,6 @@ std::vector<const Kfac::Linear*> Kfac::share_of(int member, int part) const {
     if (linear.owner == member && linear.block >= range.first && linear.block < range.last) share.push_back(&linear);
   return share;
 }
-
-namespace {
-
-std::int64_t elements_of(const KfacLinear& linear) { return linear.in * linear.out; }
-
-}  // namespace
 
 Message Kfac::gather_message(TaskId task) const {
   const int part = graph_.work(task).stage;

@@ -1,14 +1,19 @@
-// K-FAC's formulas (Martens and Grosse 2015, in the form of Osawa et al. 2022, PipeFisher) on whole tensors. A Linear W
-// (out × in) has inputs a and output gradients g, over the T tokens of a step:
+// K-FAC's tasks on one rank (schedules/fill/kfac.h, schedules/lower/step_end.cpp), in the graph's order.
 //
-//   A = 1/T Σ a·aᵀ             (in × in)
-//   B = 1/T Σ (T·g)(T·g)ᵀ      (out × out)    g: of the mean loss, so that T·g is a token's own
-//   π = √((tr A/in) / (tr B/out))             1 where one of the traces is 0
-//   direction = (B + √γ/π·I)⁻¹ · G · (A + π√γ·I)⁻¹    G: the weight's gradient, γ: damping
+//   F, B of a window's first step   inputs and output gradients are kept (exec/operators/linear.h)
+//   curvature                       Σ of the refresh += those of a micro-batch
+//   .ar_A, .ar_B                    Σ over replicas, all factors of a kind in one message
+//   inversion                       Σ ─► inverse, in its place; both of a Linear together replace the pair in use
+//   precondition                    gradient ─► B⁻¹·G·A⁻¹ in place, for the Linears that this rank inverts
+//   .ag_precondition                each rank's share, padded to the longest, to all replicas
 //
-// There is no moving average. Where only some tokens are predicted (BERT), the means count all tokens, and the T of T·g
-// those whose losses the mean is over.
-// Guarded by tests/exec/kfac_math_test.cpp: against the dense Fisher block of a small Linear.
+// Until its first pair exists, a Linear's G is unchanged: a plain gradient step. Only the graph's order decides which
+// step uses which inverses. Without bubble work, those of one window's first step serve the next window. In bubbles, a
+// pair serves from the step of its second inversion on. K-FAC covers only Linears of Transformer blocks; their biases,
+// norms, embedding and head are AdamW's (exec/rank/optimizer.h).
+//
+// Everything runs on the compute lane except messages, which run on a separate lane. Not proven on a GPU. Guarded by
+// tests/exec/execute_kfac_test.cpp and tests/exec/execute_kfac_stream_order_test.cpp.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,39 +32,6 @@
 #include "schedules/graph/bubble_work.h"
 
 namespace slipway::exec {
-
-// sum [n, n] += Σ rowᵀ·row over all rows of x [..., n], times scale², in the sum's dtype. It takes memory as large as x
-// (in the sum's dtype) where x has another dtype or is scaled.
-void add_squares(at::Tensor& sum, const at::Tensor& x, double scale);
-
-// π of the two factors, a scalar on their device: no thread waits for its value.
-at::Tensor damping_ratio(const at::Tensor& a, const at::Tensor& b);
-
-// factor ← (factor + damping·I)⁻¹ by Cholesky, symmetric; its numbers are invalid where that fails. `factor`:
-// contiguous; `damping`: a scalar tensor. Returns an int32 scalar on the factor's device: 0, or the leading minor that
-// is not positive. On the processor it takes no memory beside the factor's own, on a GPU as much again
-// (schedules/lower/kfac_shares.h).
-at::Tensor invert_damped(at::Tensor& factor, const at::Tensor& damping);
-
-// G ← B⁻¹·G·A⁻¹, in the inverses' dtype. It takes one matrix as large as G in that dtype, or two where G has another.
-void precondition_gradient(at::Tensor& gradient, const at::Tensor& inverse_a, const at::Tensor& inverse_b);
-
-// K-FAC's tasks on one rank (schedules/fill/kfac.h, schedules/lower/step_end.cpp), in the graph's order.
-//
-//   F, B of a window's first step   inputs and output gradients are kept (exec/operators/linear.h)
-//   curvature                       Σ of the refresh += those of a micro-batch
-//   .ar_A, .ar_B                    Σ over replicas, all factors of a kind in one message
-//   inversion                       Σ ─► inverse, in its place; both of a Linear together replace the pair in use
-//   precondition                    gradient ─► B⁻¹·G·A⁻¹ in place, for the Linears that this rank inverts
-//   .ag_precondition                each rank's share, padded to the longest, to all replicas
-//
-// Until its first pair exists, a Linear's G is unchanged: a plain gradient step. Only the graph's order decides which
-// step uses which inverses. Without bubble work, those of one window's first step serve the next window. In bubbles, a
-// pair serves from the step of its second inversion on. K-FAC covers only Linears of Transformer blocks; their biases,
-// norms, embedding and head are AdamW's (exec/rank/optimizer.h).
-//
-// Everything runs on the compute lane except messages, which run on a separate lane. Not proven on a GPU. Guarded by
-// tests/exec/execute_kfac_test.cpp and tests/exec/execute_kfac_stream_order_test.cpp.
 
 class Kfac {
  public:

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "exec/run/divergence.h"
+#include "exec/run/loss_lines.h"
 #include "exec/run/run_files.h"
 #include "exec/run/whole_file.h"
 

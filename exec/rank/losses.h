@@ -16,7 +16,7 @@
 
 #include "exec/process/store.h"
 #include "exec/run/progress.h"
-#include "models/training/batch_rules.h"
+#include "models/training/norm_test.h"
 
 namespace slipway::exec {
 

@@ -2,10 +2,12 @@
 
 #include <ATen/ATen.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <stdexcept>
 
 #include "exec/rank/batches.h"
+#include "exec/rank/evaluation.h"
 #include "exec/rank/initial_weights.h"
 #include "exec/rank/parameter_state.h"
 #include "exec/rank/rank_state.h"
@@ -248,6 +250,13 @@ void RankModel::dump_gradients_of_step(int step, const std::string& directory) {
   training_->dump_step = step;
   training_->dump_path = directory + "/gradients." + std::to_string(state_->rank);
   std::filesystem::remove(training_->dump_path);
+}
+
+void RankModel::print_notes() const {
+  const std::string note = state_->rank == 0 && state_->evaluation ? state_->evaluation->note() : "";
+  if (note.empty()) return;
+  std::printf("note: %s\n", note.c_str());
+  std::fflush(stdout);
 }
 
 }  // namespace slipway::exec

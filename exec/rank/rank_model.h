@@ -17,7 +17,7 @@
 #include "exec/run/checkpoint_file.h"
 #include "exec/run/progress.h"
 #include "exec/run/weight_files.h"
-#include "models/training/batch_rules.h"
+#include "models/training/norm_test.h"
 #include "schedules/bundle/bundle.h"
 
 namespace slipway::exec {
@@ -84,7 +84,7 @@ class RankModel {
 
   // Saves what one step hands to the next (exec/rank/checkpoint.h). On the compute lane's thread.
   void save(ShardWriter& out) const;
-  // Called before step 0, which then follows the checkpoint, one of this training (exec/run/checkpoint_folder.h). Throws
+  // Called before step 0, which then follows the checkpoint, one of this training (exec/run/training_identity.h). Throws
   // std::runtime_error with what does not fit.
   void load(const CheckpointReader& checkpoint);
   // The same for a training that begins with these weights. Throws as exec/rank/initial_weights.h.

@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "exec/operators/attention.h"
 #include "exec/operators/partial_attention.h"
 #include "exec/rank/rank_state.h"
 #include "exec/transport/device.h"

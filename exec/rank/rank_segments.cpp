@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "exec/operators/operators.h"
 #include "exec/rank/rank_state.h"
 
 namespace slipway::exec {
@@ -71,6 +72,9 @@ namespace {
 bool reads_tokens(const Operator& op) {
   return op.kind == OpKind::embed || op.kind == OpKind::logits || op.kind == OpKind::loss;
 }
+
+// A wire has one gradient, except for keys and values that went around a ring.
+void add_to(at::Tensor& sum, const at::Tensor& gradient) { sum = sum.defined() ? sum + gradient : gradient; }
 
 }  // namespace
 
@@ -171,13 +175,6 @@ void RankModel::State::prepare_gradients(TaskId task) {
   for (const Buckets::Key key : buckets_in(work))
     if (work.pass != Pass::input_grad || !late_blocks.contains(key.block)) buckets.prepare(key);
 }
-
-namespace {
-
-// A wire has one gradient, except for keys and values that went around a ring.
-void add_to(at::Tensor& sum, const at::Tensor& gradient) { sum = sum.defined() ? sum + gradient : gradient; }
-
-}  // namespace
 
 void RankModel::State::backward(TaskId task, int step) {
   const bool split = graph.work(task).pass == Pass::input_grad;

@@ -17,7 +17,7 @@
 
 #include "exec/files/data.h"
 #include "exec/lanes/segment_replay.h"
-#include "exec/operators/operators.h"
+#include "exec/operators/operator_context.h"
 #include "exec/rank/buckets.h"
 #include "exec/rank/evaluation.h"
 #include "exec/rank/kfac.h"

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "exec/process/addresses.h"
 #include "exec/process/environment.h"
-#include "exec/process/store_tcp.h"
 #include "exec/transport/device.h"
 
 namespace slipway::exec {

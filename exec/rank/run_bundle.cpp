@@ -24,6 +24,7 @@
 #include "exec/rank/records.h"
 #include "exec/run/checkpoint_folder.h"
 #include "exec/run/executable.h"
+#include "exec/run/training_identity.h"
 #include "exec/transport/device.h"
 #include "exec/transport/transport_watch.h"
 

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "exec/process/store.h"
+#include "exec/process/within.h"
 #include "exec/transport/transport.h"
 
 namespace slipway::exec {

@@ -107,6 +107,75 @@ StoredMatrix matrix_from(const std::string& line, const std::string& path) {
   return m;
 }
 
+constexpr const char* incomplete = "is not there completely; resume from another checkpoint";
+
+[[noreturn]] void refuse(const CheckpointReader& checkpoint, const Parameter& parameter, const std::string& why) {
+  throw std::runtime_error(checkpoint.folder() + ": " + parameter.name + " " + why);
+}
+
+void check_shape(const CheckpointReader& checkpoint, const Parameter& parameter, const StoredEntry& entry) {
+  if (entry.rows == parameter.shape[0] && entry.columns == parameter.shape[1]) return;
+  refuse(checkpoint, parameter,
+         "is " + std::to_string(entry.rows) + " x " + std::to_string(entry.columns) + " there, but " +
+             std::to_string(parameter.shape[0]) + " x " + std::to_string(parameter.shape[1]) +
+             " in this model; resume with the model that was trained");
+}
+
+std::int64_t width_of(const Piece& piece) { return piece.end - piece.begin; }
+
+// Number of rows or columns in all pieces.
+std::int64_t length_of(const std::vector<Piece>& pieces) {
+  std::int64_t length = 0;
+  for (const Piece& piece : pieces) length += width_of(piece);
+  return length;
+}
+
+bool same_piece(const Piece& x, const Piece& y) { return x.begin == y.begin && x.end == y.end; }
+
+bool same_shard(const StoredEntry& a, const StoredEntry& b) {
+  return std::equal(a.pieces.begin(), a.pieces.end(), b.pieces.begin(), b.pieces.end(), same_piece) &&
+         same_piece(a.across, b.across);
+}
+
+// One tensor-parallel shard, flat: its slices in order, each element once.
+std::array<std::string, 3> read_shard(const CheckpointReader& checkpoint, const Parameter& parameter,
+                                      std::vector<StoredEntry> slices) {
+  std::sort(slices.begin(), slices.end(), [](const auto& a, const auto& b) { return a.from < b.from; });
+  const StoredEntry& first = slices.front();
+  const std::int64_t elements = length_of(first.pieces) * width_of(first.across);
+  std::array<std::string, 3> flat;
+  std::int64_t next = 0;
+  for (const StoredEntry& slice : slices) {
+    if (slice.from != next || slice.to > elements || slice.dtype != first.dtype)
+      refuse(checkpoint, parameter, incomplete);
+    const std::string bytes = checkpoint.read(slice);
+    const auto each = static_cast<std::size_t>(slice.bytes_each());
+    for (std::size_t i = 0; i < flat.size(); ++i) flat[i].append(bytes, i * each, each);
+    next = slice.to;
+  }
+  if (next != elements) refuse(checkpoint, parameter, incomplete);
+  return flat;
+}
+
+// Copies a shard to its place in the whole parameter.
+void put_shard(const Parameter& parameter, const StoredEntry& shard, const std::string& from, std::string& whole) {
+  const auto bytes = static_cast<std::size_t>(bytes_of(shard.dtype));
+  const bool by_columns = shard.shard_dim == 1;
+  const std::int64_t length = length_of(shard.pieces), across = width_of(shard.across);
+  const std::int64_t columns = by_columns ? length : across;  // of the shard
+  std::int64_t at = 0;                                        // along the pieces
+  for (const Piece& piece : shard.pieces) {
+    const Piece rows = by_columns ? shard.across : piece, own = by_columns ? piece : shard.across;
+    for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+      const std::int64_t source = by_columns ? (row - rows.begin) * columns + at : (at + row - rows.begin) * columns;
+      whole.replace(static_cast<std::size_t>(row * parameter.shape[1] + own.begin) * bytes,
+                    static_cast<std::size_t>(width_of(own)) * bytes, from, static_cast<std::size_t>(source) * bytes,
+                    static_cast<std::size_t>(width_of(own)) * bytes);
+    }
+    at += width_of(piece);
+  }
+}
+
 }  // namespace
 
 ShardWriter::ShardWriter(const std::string& folder, int rank)
@@ -245,79 +314,6 @@ NewestWhole newest_whole_checkpoint(const std::string& run_folder) {
 }
 
 // A parameter from all shards.
-
-namespace {
-
-constexpr const char* incomplete = "is not there completely; resume from another checkpoint";
-
-[[noreturn]] void refuse(const CheckpointReader& checkpoint, const Parameter& parameter, const std::string& why) {
-  throw std::runtime_error(checkpoint.folder() + ": " + parameter.name + " " + why);
-}
-
-void check_shape(const CheckpointReader& checkpoint, const Parameter& parameter, const StoredEntry& entry) {
-  if (entry.rows == parameter.shape[0] && entry.columns == parameter.shape[1]) return;
-  refuse(checkpoint, parameter,
-         "is " + std::to_string(entry.rows) + " x " + std::to_string(entry.columns) + " there, but " +
-             std::to_string(parameter.shape[0]) + " x " + std::to_string(parameter.shape[1]) +
-             " in this model; resume with the model that was trained");
-}
-
-std::int64_t width_of(const Piece& piece) { return piece.end - piece.begin; }
-
-// Number of rows or columns in all pieces.
-std::int64_t length_of(const std::vector<Piece>& pieces) {
-  std::int64_t length = 0;
-  for (const Piece& piece : pieces) length += width_of(piece);
-  return length;
-}
-
-bool same_piece(const Piece& x, const Piece& y) { return x.begin == y.begin && x.end == y.end; }
-
-bool same_shard(const StoredEntry& a, const StoredEntry& b) {
-  return std::equal(a.pieces.begin(), a.pieces.end(), b.pieces.begin(), b.pieces.end(), same_piece) &&
-         same_piece(a.across, b.across);
-}
-
-// One tensor-parallel shard, flat: its slices in order, each element once.
-std::array<std::string, 3> read_shard(const CheckpointReader& checkpoint, const Parameter& parameter,
-                                      std::vector<StoredEntry> slices) {
-  std::sort(slices.begin(), slices.end(), [](const auto& a, const auto& b) { return a.from < b.from; });
-  const StoredEntry& first = slices.front();
-  const std::int64_t elements = length_of(first.pieces) * width_of(first.across);
-  std::array<std::string, 3> flat;
-  std::int64_t next = 0;
-  for (const StoredEntry& slice : slices) {
-    if (slice.from != next || slice.to > elements || slice.dtype != first.dtype)
-      refuse(checkpoint, parameter, incomplete);
-    const std::string bytes = checkpoint.read(slice);
-    const auto each = static_cast<std::size_t>(slice.bytes_each());
-    for (std::size_t i = 0; i < flat.size(); ++i) flat[i].append(bytes, i * each, each);
-    next = slice.to;
-  }
-  if (next != elements) refuse(checkpoint, parameter, incomplete);
-  return flat;
-}
-
-// Copies a shard to its place in the whole parameter.
-void put_shard(const Parameter& parameter, const StoredEntry& shard, const std::string& from, std::string& whole) {
-  const auto bytes = static_cast<std::size_t>(bytes_of(shard.dtype));
-  const bool by_columns = shard.shard_dim == 1;
-  const std::int64_t length = length_of(shard.pieces), across = width_of(shard.across);
-  const std::int64_t columns = by_columns ? length : across;  // of the shard
-  std::int64_t at = 0;                                        // along the pieces
-  for (const Piece& piece : shard.pieces) {
-    const Piece rows = by_columns ? shard.across : piece, own = by_columns ? piece : shard.across;
-    for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-      const std::int64_t source = by_columns ? (row - rows.begin) * columns + at : (at + row - rows.begin) * columns;
-      whole.replace(static_cast<std::size_t>(row * parameter.shape[1] + own.begin) * bytes,
-                    static_cast<std::size_t>(width_of(own)) * bytes, from, static_cast<std::size_t>(source) * bytes,
-                    static_cast<std::size_t>(width_of(own)) * bytes);
-    }
-    at += width_of(piece);
-  }
-}
-
-}  // namespace
 
 WholeParameter whole_parameter(const CheckpointReader& checkpoint, const Parameter& parameter) {
   std::vector<StoredEntry> entries = checkpoint.entries_of(parameter.name);

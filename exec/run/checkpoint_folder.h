@@ -65,19 +65,4 @@ inline bool resumes_here(const std::string& what) { return what == resume_latest
 // checkpoint. Throws std::runtime_error if there is none.
 std::string resolve_checkpoint(const std::string& what, const std::string& run_folder);
 
-// The identity of a checkpoint's training: the same model on the same samples in the same order. It is in the manifest.
-// `slipway execute` checks it before anything starts, and each rank when it reads the checkpoint.
-//
-//   may not change    the model, seed, sequence, data (which samples come when)
-//   may change        layout, schedule, batch, dtype, optimizer, steps
-//
-// Plain C++, no LibTorch. Guarded by tests/scenarios/resume_command_test.cpp.
-
-// The identity that every checkpoint of a training stores. Throws std::runtime_error where its data cannot be read.
-Manifest training_of(const Model& model, const Run& run);
-
-// The reason why the training `here` cannot continue from `checkpoint`, whose manifest is `there`, and the remedy. Only
-// fields that both have are compared. Empty: it can.
-std::string other_training(const std::string& checkpoint, const Manifest& there, const Manifest& here);
-
 }  // namespace slipway::exec

@@ -17,6 +17,7 @@
 
 #include "exec/lanes/device_queue.h"
 #include "exec/lanes/segment_replay.h"
+#include "exec/process/store.h"
 #include "exec/transport/transport.h"
 #include "models/model/dtype.h"
 

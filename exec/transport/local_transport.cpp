@@ -53,8 +53,6 @@ class Meeting {
   bool left_ = false;
 };
 
-}  // namespace
-
 // All members of one communicator: one meeting of all, and one of each sender with its receiver.
 struct LocalGroup {
   explicit LocalGroup(int size) : all(size) {}
@@ -76,8 +74,6 @@ struct LocalGroup {
     for (auto& [members, meeting] : pairs) meeting.leave();
   }
 };
-
-namespace {
 
 class LocalTransport : public Transport {
  public:

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <set>
-
-#include "exec/transport/device.h"
+#include <stdexcept>
+#include <string>
 
 namespace slipway::exec {
 
@@ -19,21 +19,6 @@ Reach reach_of(const std::vector<int>& ranks, int hosted) {
   for (const int rank : ranks) processes.insert(rank / hosted);
   if (processes.size() == 1) return Reach::inside;
   return processes.size() == ranks.size() ? Reach::apart : Reach::mixed;
-}
-
-at::ScalarType torch_dtype(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::float64:
-      return at::kDouble;
-    case Dtype::float32:
-    case Dtype::tf32:
-      return at::kFloat;
-    case Dtype::bfloat16:
-      return at::kBFloat16;
-    case Dtype::float16:
-      return at::kHalf;
-  }
-  return at::kFloat;
 }
 
 }  // namespace slipway::exec

@@ -13,8 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "exec/process/store.h"
-
 namespace slipway::exec {
 
 // A peer went away or did not answer. Mostly the echo of another rank's failure: see exec/process/heartbeat.h.

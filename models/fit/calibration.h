@@ -8,7 +8,7 @@
 //   for copies between host and GPU, each direction: latency, seconds per byte
 //
 // a duration is piecewise linear, because an operator is bound by arithmetic or by memory. So derivatives are taken at
-// the present machine and a robust non-negative linear problem in relative residuals is solved (least_squares.h). Both
+// the present machine and a robust non-negative linear problem in relative residuals is solved (robust_fit.h). Both
 // are repeated until nothing changes. gemm_half multiplies an unknown and is searched in one dimension around that.
 // overlap_slowdown is the robust mean excess of tasks that ran beside communication.
 //

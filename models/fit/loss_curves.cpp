@@ -7,8 +7,8 @@
 #include <span>
 #include <stdexcept>
 
-#include "models/fit/least_squares.h"
 #include "models/fit/prior_fit.h"
+#include "models/fit/student.h"
 #include "models/trace/statistics.h"
 
 namespace slipway::models {
@@ -103,6 +103,29 @@ std::vector<FittedDynamic> parameters_of(const LossDynamics& d, std::span<const 
           {"noise scale", "tokens", d.noise_tokens, formula[noise], {}}};
 }
 
+// Interval of a parameter, from its values by fits without one submission each.
+Interval interval_of(const FittedDynamic& parameter, const std::vector<double>& without) {
+  const auto n = static_cast<double>(without.size());
+  double mean = 0, squares = 0;
+  for (const double one : without) mean += std::log(one) / n;
+  for (const double one : without) squares += std::pow(std::log(one) - mean, 2);
+  const double error = std::sqrt((n - 1) / n * squares + parameter.formula * parameter.formula),
+               reach = student_975(without.size() - 1) * error;
+  return {parameter.value * std::exp(-reach), parameter.value * std::exp(reach)};
+}
+
+template <typename Keep>
+std::vector<LossCurve> those(const std::vector<LossCurve>& curves, const Keep& keep) {
+  std::vector<LossCurve> kept;
+  std::copy_if(curves.begin(), curves.end(), std::back_inserter(kept), keep);
+  return kept;
+}
+
+// Factor on the fit's noise scale, and on its interval, at another loss.
+double at_loss(const DynamicsFit& fit, double loss) {
+  return noise_scale_at(fit.dynamics, loss) / fit.dynamics.noise_tokens;
+}
+
 }  // namespace
 
 std::vector<LossCurve> curves_after(const std::vector<LossCurve>& curves, double tokens) {
@@ -187,33 +210,6 @@ std::optional<double> measured_tokens_to(const LossCurve& curve, double loss) {
 }
 
 // Comparison of the fit of all with fits without a submission, a batch size or a learning rate.
-
-namespace {
-
-// Interval of a parameter, from its values by fits without one submission each.
-Interval interval_of(const FittedDynamic& parameter, const std::vector<double>& without) {
-  const auto n = static_cast<double>(without.size());
-  double mean = 0, squares = 0;
-  for (const double one : without) mean += std::log(one) / n;
-  for (const double one : without) squares += std::pow(std::log(one) - mean, 2);
-  const double error = std::sqrt((n - 1) / n * squares + parameter.formula * parameter.formula),
-               reach = student_975(without.size() - 1) * error;
-  return {parameter.value * std::exp(-reach), parameter.value * std::exp(reach)};
-}
-
-template <typename Keep>
-std::vector<LossCurve> those(const std::vector<LossCurve>& curves, const Keep& keep) {
-  std::vector<LossCurve> kept;
-  std::copy_if(curves.begin(), curves.end(), std::back_inserter(kept), keep);
-  return kept;
-}
-
-// Factor on the fit's noise scale, and on its interval, at another loss.
-double at_loss(const DynamicsFit& fit, double loss) {
-  return noise_scale_at(fit.dynamics, loss) / fit.dynamics.noise_tokens;
-}
-
-}  // namespace
 
 DynamicsFit fit_with_intervals(const std::vector<LossCurve>& curves, const CurveAssumptions& assumed) {
   DynamicsFit fit = fit_dynamics(curves, assumed);

@@ -1,4 +1,4 @@
-// Fits loss and gradient noise (models/training/growth.h) to losses of runs with constant batch size.
+// Fits loss and gradient noise (models/training/loss_dynamics.h) to losses of runs with constant batch size.
 //
 //   curves of loss against tokens, several batch sizes
 //      fitted    start, offset, exponent, noise scale                  fit_with_priors (prior_fit.h)
@@ -7,7 +7,7 @@
 // Uncertainty; curves of one laboratory resemble each other more than a formula's error suggests:
 //   interval   ± t·√(jackknife² + formula²) of ln θ. The jackknife over submissions (all runs of one system at one
 //              batch) is (n−1)/n·Σ(θ_i − mean)². The fit's own error stays near the wide prior's where the points have
-//              no information. t is Student's of n−1 (least_squares.h). The interval holds if the assumptions are right
+//              no information. t is Student's of n−1 (student.h). The interval holds if the assumptions are right
 //   left out   each batch size is predicted by a fit without it: tokens to a target loss, beside the median of the
 //              other batch sizes
 //   one rate   the learning rate is not in the formula. Where it differs between batch sizes, fits of one rate alone
@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-#include "models/training/growth.h"
+#include "models/training/loss_dynamics.h"
 
 namespace slipway::models {
 

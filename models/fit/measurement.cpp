@@ -11,6 +11,7 @@
 #include "models/machine/collectives.h"
 #include "models/machine/cost.h"
 #include "models/machine/gloo.h"
+#include "models/machine/ring.h"
 
 namespace slipway::models {
 namespace {
@@ -132,7 +133,7 @@ Operator gemm_operator(const Measurement& gemm) {
   return op;
 }
 
-// Causal attention as models/model/operator_cost.cpp counts it: half of 4·s²·d per head, 2.5 times that backward.
+// Causal attention as models/model/operator_cost_attention.cpp counts it: half of 4·s²·d per head, 2.5 times that backward.
 Operator attention_operator(const Measurement& attention) {
   Operator op;
   op.kind = OpKind::attention;
@@ -154,7 +155,7 @@ Operator streaming_operator(const Measurement& measurement, double bytes) {
 }
 
 // `bytes` counts every tensor once, as if one kernel did it. silu_mul is two kernels with a tensor between them,
-// counted already. PyTorch's RMSNorm on a CPU is six kernels that move 7 tensors for 2 (models/model/operator_cost.cpp,
+// counted already. PyTorch's RMSNorm on a CPU is six kernels that move 7 tensors for 2 (models/model/operator_cost_parts.h,
 // unfused norm).
 Operator elementwise_operator(const Measurement& measurement) {
   const auto kind = measurement.fields.find("op");
@@ -237,6 +238,52 @@ ObservationGroup group_of(const Measurement& measurement) {
   return is_between_nodes(measurement) ? ObservationGroup::network_link : ObservationGroup::node_link;
 }
 
+// The sum that a weight gradient is added to is float32 for narrower weights; it is read and written.
+GemmShape gemm_shape(const Measurement& gemm) {
+  const double m = field(gemm, "m"), n = field(gemm, "n"), k = field(gemm, "k"), wide = bytes_of(dtype_field(gemm));
+  const auto pass = gemm.fields.find("pass");
+  const bool is_added = pass != gemm.fields.end() && pass->second == "weight_grad";
+  return {m, n, k, wide * (m * k + k * n) + (is_added ? 2 * std::max(wide, 4.0) : wide) * m * n};
+}
+
+AttentionShape attention_shape(const Measurement& attention) {
+  const Operator op = attention_operator(attention);
+  return {1, field(attention, "batch_heads"), field(attention, "s"), op.forward_flops, op.forward_bytes};
+}
+
+CollectiveShape collective_shape(const Measurement& message, Collective collective) {
+  const double bytes = field(message, "bytes");
+  const int members = static_cast<int>(field(message, "members"));
+  return {static_cast<double>(members), bytes, ring_traffic(collective, members, bytes).bytes_per_link};
+}
+
+struct MeasuredAs {
+  KernelKey key;
+  MeasuredKernel kernel;
+};
+
+// Nothing for what is no kernel of a trained step.
+std::optional<MeasuredAs> kernel_of(const Measurement& measurement) {
+  MeasuredAs result{{}, {{}, name_of(measurement), measurement.seconds}};
+  if (measurement.what == "gemm") {
+    result.key = {KernelKind::gemm, static_cast<Format>(dtype_field(measurement))};
+    result.kernel.shape = gemm_shape(measurement);
+    return result;
+  }
+  if (measurement.what == "attention" && measurement.fields.at("pass") == "forward") {
+    result.key = {KernelKind::attention, static_cast<Format>(dtype_field(measurement)),
+                  static_cast<int>(field(measurement, "d"))};
+    result.kernel.shape = attention_shape(measurement);
+    return result;
+  }
+  constexpr double least_message = 1 << 20;  // smaller ones are latency (kernel_rows.h)
+  const auto collective = value_in(collective_names, measurement.what);
+  if (!collective || is_between_nodes(measurement) || field(measurement, "bytes") < least_message) return std::nullopt;
+  result.key = {KernelKind::collective, Format::bfloat16, 0, *collective};
+  result.kernel.shape = collective_shape(measurement, *collective);
+  return result;
+}
+
 }  // namespace
 
 std::vector<Measurement> read_measurements(std::istream& in, const std::string& name_for_errors) {
@@ -301,56 +348,6 @@ std::vector<Observation> observations_of(const std::vector<Measurement>& measure
   }
   return result;
 }
-
-namespace {
-
-// The sum that a weight gradient is added to is float32 for narrower weights; it is read and written.
-GemmShape gemm_shape(const Measurement& gemm) {
-  const double m = field(gemm, "m"), n = field(gemm, "n"), k = field(gemm, "k"), wide = bytes_of(dtype_field(gemm));
-  const auto pass = gemm.fields.find("pass");
-  const bool is_added = pass != gemm.fields.end() && pass->second == "weight_grad";
-  return {m, n, k, wide * (m * k + k * n) + (is_added ? 2 * std::max(wide, 4.0) : wide) * m * n};
-}
-
-AttentionShape attention_shape(const Measurement& attention) {
-  const Operator op = attention_operator(attention);
-  return {1, field(attention, "batch_heads"), field(attention, "s"), op.forward_flops, op.forward_bytes};
-}
-
-CollectiveShape collective_shape(const Measurement& message, Collective collective) {
-  const double bytes = field(message, "bytes");
-  const int members = static_cast<int>(field(message, "members"));
-  return {static_cast<double>(members), bytes, ring_traffic(collective, members, bytes).bytes_per_link};
-}
-
-struct MeasuredAs {
-  KernelKey key;
-  MeasuredKernel kernel;
-};
-
-// Nothing for what is no kernel of a trained step.
-std::optional<MeasuredAs> kernel_of(const Measurement& measurement) {
-  MeasuredAs result{{}, {{}, name_of(measurement), measurement.seconds}};
-  if (measurement.what == "gemm") {
-    result.key = {KernelKind::gemm, static_cast<Format>(dtype_field(measurement))};
-    result.kernel.shape = gemm_shape(measurement);
-    return result;
-  }
-  if (measurement.what == "attention" && measurement.fields.at("pass") == "forward") {
-    result.key = {KernelKind::attention, static_cast<Format>(dtype_field(measurement)),
-                  static_cast<int>(field(measurement, "d"))};
-    result.kernel.shape = attention_shape(measurement);
-    return result;
-  }
-  constexpr double least_message = 1 << 20;  // smaller ones are latency (kernel_rows.h)
-  const auto collective = value_in(collective_names, measurement.what);
-  if (!collective || is_between_nodes(measurement) || field(measurement, "bytes") < least_message) return std::nullopt;
-  result.key = {KernelKind::collective, Format::bfloat16, 0, *collective};
-  result.kernel.shape = collective_shape(measurement, *collective);
-  return result;
-}
-
-}  // namespace
 
 std::map<KernelKey, KernelTable> kernel_tables(const std::vector<Measurement>& measurements, const Machine& machine) {
   std::map<KernelKey, KernelTable> tables;

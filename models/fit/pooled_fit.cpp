@@ -97,6 +97,55 @@ MatrixXd covariance_of(const PooledConstants& pooled) {
   return Eigen::Map<const MatrixXd>(pooled.covariance.data(), n, n);
 }
 
+// Values of another fit, where it has the same coordinates.
+void take_start(PooledConstants& pooled, const PooledConstants& from) {
+  std::map<std::tuple<std::size_t, std::string, std::string>, double> known;
+  for (std::size_t c = 0; c < from.coordinates.size(); ++c)
+    known[{from.coordinates[c].constant, from.coordinates[c].machine, from.coordinates[c].trainer}] = from.values[c];
+  for (std::size_t c = 0; c < pooled.coordinates.size(); ++c) {
+    const PooledCoordinate& own = pooled.coordinates[c];
+    const auto found = known.find({own.constant, own.machine, own.trainer});
+    if (found != known.end()) pooled.values[c] = found->second;
+  }
+}
+
+constexpr double kappa = 0.5649;  // mean of r²/√(1 + r²) of normal r
+
+// trace(1 − P Σ): how many constants the runs fix, beside what was known.
+double fixed_by_runs(const PooledConstants& before, const PooledConstants& after) {
+  const MatrixXd covariance = covariance_of(after);
+  return static_cast<double>(covariance.rows()) - covariance_of(before).ldlt().solve(covariance).trace();
+}
+
+// Sets row_spread and freedom. Root mean square over tables, as tables differ in how far their runs are from any fit,
+// and a run of a further table is of one of them. `fixed`: how many constants the rows fixed. The default counts as one
+// table.
+void set_row_spread(PooledConstants& pooled, const std::vector<PooledRow>& rows, const VectorXd& r, double scale,
+                    double fixed) {
+  const Eigen::ArrayXd counts = sound(r, scale);
+  std::map<std::pair<std::string, std::string>, std::pair<double, double>> tables;  // runs, sum of squares
+  double runs = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto at = static_cast<Eigen::Index>(i);
+    auto& [n, sum] = tables[{rows[i].trainer, rows[i].machine}];
+    n += counts[at], runs += counts[at] * rows[i].weight;
+    sum += counts[at] * r[at] * r[at] / std::sqrt(1 + r[at] * r[at]) * scale * scale / kappa;
+  }
+  const double guess = PooledConstants{}.row_spread;
+  pooled.freedom = static_cast<double>(tables.size()) + 1;
+  double square = 0;
+  for (const auto& [table, of] : tables) square += of.second / std::max(of.first, 1.0);
+  square *= runs / std::max(runs - fixed, 1.0);
+  pooled.row_spread = std::sqrt((square + guess * guess) / pooled.freedom);
+}
+
+// s₀ and ν. The medians of errors in sample are 1.7 to 3.0 % of most published tables, so 2.5 to 4.4 % of a normal run.
+// 2,000 synthetic clusters of ten runs (tests/models/pooled_fit_test.cpp): 94, 90 and 89 % of an eleventh are in the
+// interval at 3, 5 and 8 % noise. With ν = 3 they are 94, 89 and 87 %; with s₀ = 0.04 and ν = 3, 97 % at 3 % noise.
+constexpr double guessed_noise = 0.03, guess_counts = 2;
+constexpr double widest_noise = 0.1;  // of the first fit: the runs of a cluster unlike the others are not broken
+constexpr double sure_noise = 1000;   // degrees of freedom of a noise that is given
+
 }  // namespace
 
 StepConstants constants_of(const PooledConstants& pooled, const std::string& trainer, const std::string& machine) {
@@ -173,56 +222,6 @@ double spread_of(const PooledConstants& pooled, const std::string& trainer, cons
         at[static_cast<Eigen::Index>(c)] += each.slopes[all.coordinates[c].constant];
   return std::sqrt(std::max(at.dot(covariance_of(all) * at), 0.0));
 }
-
-namespace {
-
-// Values of another fit, where it has the same coordinates.
-void take_start(PooledConstants& pooled, const PooledConstants& from) {
-  std::map<std::tuple<std::size_t, std::string, std::string>, double> known;
-  for (std::size_t c = 0; c < from.coordinates.size(); ++c)
-    known[{from.coordinates[c].constant, from.coordinates[c].machine, from.coordinates[c].trainer}] = from.values[c];
-  for (std::size_t c = 0; c < pooled.coordinates.size(); ++c) {
-    const PooledCoordinate& own = pooled.coordinates[c];
-    const auto found = known.find({own.constant, own.machine, own.trainer});
-    if (found != known.end()) pooled.values[c] = found->second;
-  }
-}
-
-}  // namespace
-
-namespace {
-
-constexpr double kappa = 0.5649;  // mean of r²/√(1 + r²) of normal r
-
-// trace(1 − P Σ): how many constants the runs fix, beside what was known.
-double fixed_by_runs(const PooledConstants& before, const PooledConstants& after) {
-  const MatrixXd covariance = covariance_of(after);
-  return static_cast<double>(covariance.rows()) - covariance_of(before).ldlt().solve(covariance).trace();
-}
-
-// Sets row_spread and freedom. Root mean square over tables, as tables differ in how far their runs are from any fit,
-// and a run of a further table is of one of them. `fixed`: how many constants the rows fixed. The default counts as one
-// table.
-void set_row_spread(PooledConstants& pooled, const std::vector<PooledRow>& rows, const VectorXd& r, double scale,
-                    double fixed) {
-  const Eigen::ArrayXd counts = sound(r, scale);
-  std::map<std::pair<std::string, std::string>, std::pair<double, double>> tables;  // runs, sum of squares
-  double runs = 0;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto at = static_cast<Eigen::Index>(i);
-    auto& [n, sum] = tables[{rows[i].trainer, rows[i].machine}];
-    n += counts[at], runs += counts[at] * rows[i].weight;
-    sum += counts[at] * r[at] * r[at] / std::sqrt(1 + r[at] * r[at]) * scale * scale / kappa;
-  }
-  const double guess = PooledConstants{}.row_spread;
-  pooled.freedom = static_cast<double>(tables.size()) + 1;
-  double square = 0;
-  for (const auto& [table, of] : tables) square += of.second / std::max(of.first, 1.0);
-  square *= runs / std::max(runs - fixed, 1.0);
-  pooled.row_spread = std::sqrt((square + guess * guess) / pooled.freedom);
-}
-
-}  // namespace
 
 PooledConstants fit_pooled(const std::vector<PooledRow>& rows, const PooledPrices& prices,
                            const PooledOptions& options) {
@@ -303,17 +302,6 @@ PooledConstants without_sites(const PooledConstants& pooled) {
   result.covariance.assign(covariance.data(), covariance.data() + covariance.size());
   return result;
 }
-
-namespace {
-
-// s₀ and ν. The medians of errors in sample are 1.7 to 3.0 % of most published tables, so 2.5 to 4.4 % of a normal run.
-// 2,000 synthetic clusters of ten runs (tests/models/pooled_fit_test.cpp): 94, 90 and 89 % of an eleventh are in the
-// interval at 3, 5 and 8 % noise. With ν = 3 they are 94, 89 and 87 %; with s₀ = 0.04 and ν = 3, 97 % at 3 % noise.
-constexpr double guessed_noise = 0.03, guess_counts = 2;
-constexpr double widest_noise = 0.1;  // of the first fit: the runs of a cluster unlike the others are not broken
-constexpr double sure_noise = 1000;   // degrees of freedom of a noise that is given
-
-}  // namespace
 
 PooledConstants add_runs(const std::vector<PooledRow>& rows, const PooledPrices& prices, const PooledConstants& known,
                          std::optional<double> noise) {

@@ -234,6 +234,12 @@ double load_seconds(const Machine& machine, const Operator& op, const Load& load
   return (load.kernels + more) * machine.launch_overhead + matrix + elementwise;
 }
 
+double bytes_of_update(Dtype parameter_dtype, Dtype moment_dtype) {
+  const double narrow = bytes_of(parameter_dtype), wide = std::max(4.0, narrow);
+  const double moments = narrow < wide ? bytes_of(moment_dtype) : wide;
+  return 2 * wide + 4 * moments + wide + (narrow < wide ? narrow : 0.0);
+}
+
 }  // namespace
 
 double gemm_efficiency(const Machine& machine, std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -283,16 +289,6 @@ double host_seconds(const Machine& machine, const Operator& op, Direction direct
   const bool launches_graph = op.begins_graph && direction != Direction::weight_grad;
   return ((1 - op.in_graph) * kernels + (launches_graph ? 1 : 0)) * machine.constants.host_kernel;
 }
-
-namespace {
-
-double bytes_of_update(Dtype parameter_dtype, Dtype moment_dtype) {
-  const double narrow = bytes_of(parameter_dtype), wide = std::max(4.0, narrow);
-  const double moments = narrow < wide ? bytes_of(moment_dtype) : wide;
-  return 2 * wide + 4 * moments + wide + (narrow < wide ? narrow : 0.0);
-}
-
-}  // namespace
 
 double host_update_seconds(const Machine& machine, double elements, Dtype parameter_dtype, Dtype moment_dtype) {
   if (elements <= 0) return 0;

@@ -3,7 +3,7 @@
 //   compute  = task_overhead + Σ over operators [ kernels·launch_overhead
 //                + max( FLOPs / (peak·efficiency(shape)), bytes / R ) + element-wise bytes / R ]
 //   R = memory_bandwidth·memory_efficiency
-//   transfer, collectives: collectives.h
+//   transfer, collectives: ring.h, collectives.h
 //
 // One function per kind of work; engines add sharing of cores and links on top.
 // Guarded by tests/models/cost_test.cpp (closed forms).
@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <span>
 
-#include "models/machine/collectives.h"
 #include "models/machine/machine.h"
 #include "models/model/operators.h"
 

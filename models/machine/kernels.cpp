@@ -15,33 +15,6 @@ double slower(double a, double b) {
   return larger * std::sqrt(std::sqrt(1 + square * square));
 }
 
-}  // namespace
-
-double seconds_of(const GemmConstants& c, const Rates& rates, const GemmShape& s) {
-  const double products = 2 * s.m * s.n * s.k / (rates.flops * c.share) * (1 + c.area / (s.m * s.n));
-  return c.launch + c.cast * s.m * s.k / rates.memory + slower(products, s.bytes / (rates.memory * c.memory));
-}
-
-double seconds_of(const GroupedGemmConstants& c, const Rates& rates, const GroupedGemmShape& s) {
-  constexpr double element = 2;  // rows travel in 16 bits
-  const double products = 6 * s.hidden * s.ffn * (s.rows + c.waste * s.active) / (rates.flops * c.share);
-  const double rows = element * (2 * s.rows * (s.hidden + s.ffn) + s.tokens * s.hidden);
-  return c.launch + c.traffic * rows / rates.memory + slower(products, s.weight_bytes / (rates.memory * c.memory));
-}
-
-double seconds_of(const AttentionConstants& c, const Rates& rates, const AttentionShape& s) {
-  const double products = s.flops / (rates.flops * c.share);
-  return c.launch + products * (1 + c.half / s.tokens) * (1 + c.area / (s.sequences * s.heads * s.tokens)) +
-         s.bytes / (rates.memory * c.memory);
-}
-
-double seconds_of(const CollectiveConstants& c, double bandwidth, const CollectiveShape& s) {
-  return c.launch + c.hop * (s.members - 1) + s.ring_bytes / (bandwidth * c.share) +
-         c.own * s.bytes / s.members / bandwidth + c.ramp * std::sqrt(s.ring_bytes);
-}
-
-namespace {
-
 // Physics: no kernel sustains more than 95 % of what a data sheet promises.
 constexpr double most_share = 0.95, unlimited = 1e300;
 
@@ -70,7 +43,43 @@ constexpr KernelConstant collective[] = {
     {"hop", "s", "of each further member", 0.7e-6, 1.5, unlimited},
     {"ramp", "s/√byte", "filling the ring with chunks", 6e-9, 1, unlimited}};
 
+template <typename Constants>
+KernelValues values_in(const Constants& constants) {
+  const auto values = std::bit_cast<std::array<double, sizeof(Constants) / sizeof(double)>>(constants);
+  KernelValues all{};
+  std::copy(values.begin(), values.end(), all.begin());
+  return all;
+}
+
+template <typename Constants>
+std::optional<KernelValues> values_in(const std::optional<Constants>& constants) {
+  return constants ? std::optional(values_in(*constants)) : std::nullopt;
+}
+
 }  // namespace
+
+double seconds_of(const GemmConstants& c, const Rates& rates, const GemmShape& s) {
+  const double products = 2 * s.m * s.n * s.k / (rates.flops * c.share) * (1 + c.area / (s.m * s.n));
+  return c.launch + c.cast * s.m * s.k / rates.memory + slower(products, s.bytes / (rates.memory * c.memory));
+}
+
+double seconds_of(const GroupedGemmConstants& c, const Rates& rates, const GroupedGemmShape& s) {
+  constexpr double element = 2;  // rows travel in 16 bits
+  const double products = 6 * s.hidden * s.ffn * (s.rows + c.waste * s.active) / (rates.flops * c.share);
+  const double rows = element * (2 * s.rows * (s.hidden + s.ffn) + s.tokens * s.hidden);
+  return c.launch + c.traffic * rows / rates.memory + slower(products, s.weight_bytes / (rates.memory * c.memory));
+}
+
+double seconds_of(const AttentionConstants& c, const Rates& rates, const AttentionShape& s) {
+  const double products = s.flops / (rates.flops * c.share);
+  return c.launch + products * (1 + c.half / s.tokens) * (1 + c.area / (s.sequences * s.heads * s.tokens)) +
+         s.bytes / (rates.memory * c.memory);
+}
+
+double seconds_of(const CollectiveConstants& c, double bandwidth, const CollectiveShape& s) {
+  return c.launch + c.hop * (s.members - 1) + s.ring_bytes / (bandwidth * c.share) +
+         c.own * s.bytes / s.members / bandwidth + c.ramp * std::sqrt(s.ring_bytes);
+}
 
 std::string name_of(const KernelKey& key) {
   std::string name = name_of(key.kind);
@@ -91,23 +100,6 @@ std::span<const KernelConstant> constants_of(KernelKind kind) {
       return attention;
   }
 }
-
-namespace {
-
-template <typename Constants>
-KernelValues values_in(const Constants& constants) {
-  const auto values = std::bit_cast<std::array<double, sizeof(Constants) / sizeof(double)>>(constants);
-  KernelValues all{};
-  std::copy(values.begin(), values.end(), all.begin());
-  return all;
-}
-
-template <typename Constants>
-std::optional<KernelValues> values_in(const std::optional<Constants>& constants) {
-  return constants ? std::optional(values_in(*constants)) : std::nullopt;
-}
-
-}  // namespace
 
 std::optional<KernelValues> values_of(const MachineKernels& kernels, const KernelKey& key) {
   const auto format = static_cast<std::size_t>(key.format);

@@ -75,7 +75,7 @@ struct AttentionShape {
 };
 double seconds_of(const AttentionConstants& constants, const Rates& rates, const AttentionShape& shape);
 
-// `bytes`: S, the whole gathered or reduced tensor. `ring_bytes`: v·S, over each port (collectives.h: ring_traffic).
+// `bytes`: S, the whole gathered or reduced tensor. `ring_bytes`: v·S, over each port (ring.h: ring_traffic).
 struct CollectiveShape {
   double members = 0, bytes = 0, ring_bytes = 0;
 };

@@ -10,7 +10,7 @@
 // A topology is one file in models/machine/topologies/: the parameters that it has, and a pure function from two ports to
 // the directed links on the way, each with its bandwidth. No other code knows a topology. Closed forms take the narrowest
 // link, the simulator shares the links among the flows on them. A link that can carry all that its ports send is left out.
-// Keys, help, reading, refusing and the resolved text follow from the declared parameters (scenarios/language/keys.cpp,
+// Keys, help, reading, refusing and the resolved text follow from the declared parameters (scenarios/language/keys_scenario.cpp,
 // load_cluster.cpp). Guarded by tests/models/topology_test.cpp (parameters, ways and bandwidths) and
 // tests/sim/sim_topology_test.cpp (contention).
 #pragma once

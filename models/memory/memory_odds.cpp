@@ -44,6 +44,12 @@ double variance_of(const std::vector<double>& slopes, const MemoryConstants& con
   return std::max(variance, 0.0);
 }
 
+double first_stage_peak(const MemoryRun& run, Gathered gathered, const MemoryConstants& constants) {
+  StageTerms first = run.stages.front();
+  first.gathered = gathered;
+  return reserved_bytes(first, constants);
+}
+
 }  // namespace
 
 double MemoryOdds::fits(double capacity) const {
@@ -72,16 +78,6 @@ MemoryOdds odds_of(const StageTerms& terms, const MemoryConstants& constants) {
                           constants.row_spread * constants.row_spread);
   return odds;
 }
-
-namespace {
-
-double first_stage_peak(const MemoryRun& run, Gathered gathered, const MemoryConstants& constants) {
-  StageTerms first = run.stages.front();
-  first.gathered = gathered;
-  return reserved_bytes(first, constants);
-}
-
-}  // namespace
 
 double first_stage_peak(const MemoryRun& run, const MemoryConstants& constants) {
   return first_stage_peak(run, run.gathered, constants);

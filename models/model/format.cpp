@@ -79,6 +79,13 @@ double row_bytes(NarrowRecipe recipe) {
   return recipe == NarrowRecipe::blockwise ? number + float32_per_128 : number;
 }
 
+double cast_bytes_of_pass(NarrowRecipe recipe, const NarrowHabits& habits, Dtype dtype, bool by_columns) {
+  if (recipe == NarrowRecipe::none || !habits.casts_each_pass) return 0;
+  const double copy = weight_bytes(*format_of(recipe));
+  if (!habits.gathers_weights || recipe == NarrowRecipe::mxfp8) return reads_of_cast(recipe) * bytes_of(dtype) + copy;
+  return by_columns ? (copies_of(recipe, habits) - 1) * 2 * copy : 0;
+}
+
 }  // namespace
 
 double message_bytes(NarrowRecipe recipe, const NarrowHabits& habits, NarrowMessage message, Dtype dtype) {
@@ -109,17 +116,6 @@ double cast_bytes_of_step(NarrowRecipe recipe, const NarrowHabits& habits, Dtype
     return reads_of_cast(recipe) * bytes_of(dtype) + copies * copy;
   return (copies - 1) * 2 * copy;
 }
-
-namespace {
-
-double cast_bytes_of_pass(NarrowRecipe recipe, const NarrowHabits& habits, Dtype dtype, bool by_columns) {
-  if (recipe == NarrowRecipe::none || !habits.casts_each_pass) return 0;
-  const double copy = weight_bytes(*format_of(recipe));
-  if (!habits.gathers_weights || recipe == NarrowRecipe::mxfp8) return reads_of_cast(recipe) * bytes_of(dtype) + copy;
-  return by_columns ? (copies_of(recipe, habits) - 1) * 2 * copy : 0;
-}
-
-}  // namespace
 
 double cast_bytes_of_forward(NarrowRecipe recipe, const NarrowHabits& habits, Dtype dtype) {
   return cast_bytes_of_pass(recipe, habits, dtype, false);

@@ -180,7 +180,7 @@ class Recomputation {
   }
 
   // Its inputs q, k and v stay, and its output as the next product's input. Kernels that write scores make them again in
-  // their own backward pass (operator_cost.cpp).
+  // their own backward pass (operator_cost_attention.cpp).
   void core_attention() {
     if (writes_scores(shape_.kernels)) return;
     bool first = true;
@@ -278,7 +278,7 @@ void capture(Operators operators) {
   }
 }
 
-// A router has 13 kernels (operator_cost.cpp, set_route): five of the router's, seven that sort, and the copy of rows.
+// A router has 13 kernels (operator_cost_experts.cpp, set_route): five of the router's, seven that sort, and the copy of rows.
 void capture_router(Operators half, bool sorts) {
   constexpr double of_router = 5.0 / 13, and_sorting = 12.0 / 13;
   bool first = true;

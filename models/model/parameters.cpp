@@ -195,24 +195,6 @@ std::vector<std::int64_t> parts_of(const Parameter& parameter) {
   return {parameter.shape[parameter.shard_dim == 1 ? 1 : 0]};
 }
 
-}  // namespace
-
-std::int64_t elements_of(const Parameter& parameter) { return parameter.shape[0] * parameter.shape[1]; }
-
-std::vector<Parameter> parameters_of(const Block& block, const std::string& prefix, std::int64_t layers) {
-  switch (block.kind) {
-    case BlockKind::embedding:
-      return embedding_parameters(block, prefix);
-    case BlockKind::transformer:
-      return transformer_parameters(block, prefix, layers);
-    case BlockKind::head:
-      return head_parameters(block, prefix, layers);
-  }
-  return {};
-}
-
-namespace {
-
 // The run of a block, and how many layers stand before the block.
 struct RunOfBlock {
   const BlockRun& run;
@@ -230,6 +212,20 @@ RunOfBlock run_of_block(const Model& model, int block_index) {
 }
 
 }  // namespace
+
+std::int64_t elements_of(const Parameter& parameter) { return parameter.shape[0] * parameter.shape[1]; }
+
+std::vector<Parameter> parameters_of(const Block& block, const std::string& prefix, std::int64_t layers) {
+  switch (block.kind) {
+    case BlockKind::embedding:
+      return embedding_parameters(block, prefix);
+    case BlockKind::transformer:
+      return transformer_parameters(block, prefix, layers);
+    case BlockKind::head:
+      return head_parameters(block, prefix, layers);
+  }
+  return {};
+}
 
 std::vector<Parameter> parameters_of(const Model& model, int block_index) {
   const auto [run, layer] = run_of_block(model, block_index);

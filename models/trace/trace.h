@@ -40,7 +40,7 @@ struct LossPoint {
   double loss = 0;                           // mean over all tokens of the step
   std::optional<double> learning_rate = {};  // of the step; missing in runs of earlier versions
   std::optional<std::int64_t> batch = {};    // sequences of the step; where the batch grows
-  // For the norm test (models/training/batch_rules.h): squared norm and variance of the step's mean gradient.
+  // For the norm test (models/training/norm_test.h): squared norm and variance of the step's mean gradient.
   std::optional<double> gradient_square = {}, gradient_variance = {};
   // On held-out micro-batches in the bubbles, with the weights of the window's beginning; at its last step.
   std::optional<double> evaluation_loss = {};

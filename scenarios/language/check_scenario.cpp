@@ -318,10 +318,6 @@ void pad_vocabulary(const Settings& settings, Scenario& scenario) {
   scenario.step.model = std::move(model);
 }
 
-}  // namespace
-
-namespace {
-
 // A router has a bias where the run moves it.
 void give_routers_a_bias(Scenario& scenario) {
   if (scenario.step.optimizer.router_bias_speed == 0) return;

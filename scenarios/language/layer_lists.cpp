@@ -46,33 +46,6 @@ std::optional<std::string> written_out(std::string_view text, std::size_t& at, i
   return out;
 }
 
-}  // namespace
-
-std::optional<PipelineStages> pipeline_stages(const std::string& text) {
-  std::size_t at = 0;
-  const std::optional<std::string> letters = written_out(text, at, 0);
-  if (!letters || !letters->starts_with('E') || letters->find('L') == std::string::npos) return std::nullopt;
-  PipelineStages stages{{0}, -1};
-  for (const char letter : *letters) {
-    if (letter == '|') stages.layers.push_back(0);
-    if (letter == 't') ++stages.layers.back();
-    if (letter == 'm') stages.prediction_stage = static_cast<int>(stages.layers.size()) - 1;
-  }
-  if (letters->ends_with('|')) stages.layers.pop_back();
-  return stages;
-}
-
-std::string pipeline_layout(const std::vector<int>& layers, std::int64_t predicted_tokens) {
-  std::string text = "E";
-  for (std::size_t stage = 0; stage < layers.size(); ++stage) {
-    if (stage > 0) text += "|";
-    if (layers[stage] > 0) text += layers[stage] == 1 ? "t" : "t*" + std::to_string(layers[stage]);
-  }
-  return text + std::string(static_cast<std::size_t>(predicted_tokens), 'm') + "L";
-}
-
-namespace {
-
 // A value of Python: a whole number, or a list of them.
 struct Listed {
   bool is_list = false;
@@ -185,6 +158,29 @@ std::optional<std::vector<std::int64_t>> pattern_of(const std::string& text, std
 }
 
 }  // namespace
+
+std::optional<PipelineStages> pipeline_stages(const std::string& text) {
+  std::size_t at = 0;
+  const std::optional<std::string> letters = written_out(text, at, 0);
+  if (!letters || !letters->starts_with('E') || letters->find('L') == std::string::npos) return std::nullopt;
+  PipelineStages stages{{0}, -1};
+  for (const char letter : *letters) {
+    if (letter == '|') stages.layers.push_back(0);
+    if (letter == 't') ++stages.layers.back();
+    if (letter == 'm') stages.prediction_stage = static_cast<int>(stages.layers.size()) - 1;
+  }
+  if (letters->ends_with('|')) stages.layers.pop_back();
+  return stages;
+}
+
+std::string pipeline_layout(const std::vector<int>& layers, std::int64_t predicted_tokens) {
+  std::string text = "E";
+  for (std::size_t stage = 0; stage < layers.size(); ++stage) {
+    if (stage > 0) text += "|";
+    if (layers[stage] > 0) text += layers[stage] == 1 ? "t" : "t*" + std::to_string(layers[stage]);
+  }
+  return text + std::string(static_cast<std::size_t>(predicted_tokens), 'm') + "L";
+}
 
 std::optional<std::vector<std::int64_t>> layer_pattern(const std::string& text, std::int64_t layers) {
   return pattern_of(text, layers, [](std::int64_t layer, std::int64_t every) { return layer % every == 0; });

@@ -14,6 +14,7 @@
 #include "scenarios/language/load_memory.h"
 #include "scenarios/language/load_model.h"
 #include "scenarios/language/load_trainer.h"
+#include "scenarios/language/overrides.h"
 #include "scenarios/language/quantity.h"
 #include "scenarios/language/scenario.h"
 #include "schedules/catalogue/schedule_csv.h"
@@ -45,7 +46,7 @@ void refuse_without_decay(Settings& settings, const char* key, const std::string
                   std::string("remove it, or set ") + style + " to linear or cosine");
 }
 
-// Where the decay ends with the training, `execute` knows when that is (scenarios/commands/execute/bundle.h).
+// Where the decay ends with the training, `execute` knows when that is (scenarios/commands/execute/learning_rate_end.h).
 void check_warmup(Settings& settings, const LearningRateSchedule& schedule) {
   if (!settings.given(end) || !settings.good({warmup})) return;
   if (schedule.warmup_samples <= schedule.decay_samples) return;
@@ -246,10 +247,6 @@ void write_resolved(Settings& settings, Scenario& scenario) {
   scenario.summary = to_one_line(whole);
 }
 
-}  // namespace
-
-namespace {
-
 enum class Text : bool { none, resolved };  // of the scenario: what write_resolved writes
 
 // A caller's schedule stands in its place, and a resolved text has that one's name.
@@ -317,70 +314,6 @@ Scenario accepted(LoadResult loaded) {
 
 LoadResult read_run(const Value& document, const DeriveSplit& derive_split) {
   return loaded(document, {}, {}, derive_split, Text::none);
-}
-
-std::string describe(const std::vector<ScenarioError>& errors) {
-  std::string out;
-  for (const ScenarioError& error : errors) {
-    out += error.file;
-    if (error.line > 0) out += ":" + std::to_string(error.line);
-    if (!error.key.empty()) out += ": " + error.key;
-    out += ": " + error.message + "; " + error.remedy + "\n";
-  }
-  return out;
-}
-
-void derive_step(Scenario& scenario) {
-  Step& step = scenario.step;
-  const TrainerFacts& trainer = scenario.trainer;
-  step.worker_norms = scenario.growth.given && scenario.growth.rule == BatchRule::norm_test;
-  const bool has_habits = is_priced_by_trainer(scenario.cluster);  // else those of `slipway execute`
-  step.blocking_transfers = has_habits && trainer.blocking_transfers;
-  step.overlap_grad_reduce = !has_habits || trainer.overlaps_reduction;
-  step.overlap_param_gather = !has_habits || trainer.overlaps_gather;
-  step.narrow_habits.one_copy = std::ranges::all_of(scenario.cluster.groups, [](const NodeGroup& group) {
-    return multiplies_in_any_order(group.machine.generation);
-  });
-  step.narrow_habits.casts_each_pass = has_habits && !trainer.caches_narrow_weights;
-}
-
-ContextExchange usual_exchange(const Scenario& scenario) {
-  const bool goes_around = is_priced_by_trainer(scenario.cluster) && scenario.trainer.ring_attention &&
-                           !writes_scores(scenario.step.kernels);
-  return goes_around ? ContextExchange::ring : ContextExchange::all_gather;
-}
-
-SplitKind usual_split(const Scenario& scenario) {
-  const bool balances = is_priced_by_trainer(scenario.cluster) && scenario.trainer.balances_layers;
-  return balances ? SplitKind::balanced : SplitKind::even;
-}
-
-Dtype reduced_in(const Scenario& scenario, Dtype kept) {
-  const Dtype dtype = scenario.step.dtype;
-  if (dtype == Dtype::float64) return dtype;
-  const ReductionDtype by =
-      is_priced_by_trainer(scenario.cluster) ? scenario.trainer.reduces_in : ReductionDtype::float32;
-  return by == ReductionDtype::run ? kept : by == ReductionDtype::training ? dtype : Dtype::float32;
-}
-
-Dtype usual_gradient_dtype(const Scenario& scenario) {
-  const double kept_bytes = scenario.memory.facts.gradient_bytes;
-  const bool is_narrow = kept_bytes > 0 && kept_bytes <= bytes_of(scenario.step.dtype);
-  return reduced_in(scenario, is_narrow ? scenario.step.dtype : Dtype::float32);
-}
-
-const PooledConstants& constants_of(const Scenario& scenario) {
-  return scenario.constants ? *scenario.constants : built_in_constants();
-}
-
-StepConstants constants_on(const Scenario& scenario, const Machine& machine) {
-  if (scenario.step_constants) return scenario.step_constants(machine);
-  return constants_of(constants_of(scenario), scenario.trainer.name, machine.name);
-}
-
-PricedCluster priced_cluster(const Scenario& scenario) {
-  return priced(scenario.cluster, scenario.trainer,
-                [&](const Machine& machine) { return constants_on(scenario, machine); });
 }
 
 }  // namespace slipway::scenarios

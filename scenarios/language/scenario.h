@@ -18,7 +18,7 @@
 #include "models/machine/priced_cluster.h"
 #include "models/memory/memory_estimate.h"
 #include "models/training/goodput.h"
-#include "models/training/growth.h"
+#include "models/training/loss_dynamics.h"
 #include "schedules/bundle/bundle.h"
 #include "schedules/step/step.h"
 

@@ -5,6 +5,7 @@
 
 #include "scenarios/language/layer_lists.h"
 #include "scenarios/language/nearest.h"
+#include "scenarios/language/overrides.h"
 
 namespace slipway::scenarios {
 
@@ -48,6 +49,106 @@ Value sorted(const Value& value, std::span<const Key> table, const std::string& 
     }
   }
   return result;
+}
+
+// `allowed` omits a maximum that is only the type's. The error about a number above it prints it.
+std::string out_of_range(const Key& key, const std::string& number, bool is_above) {
+  if (!is_above || key.max < largest_int64) return number + " is out of range";
+  const std::string most =
+      key.type == KeyType::number ? bound_text(key.max, key.unit) : std::to_string(static_cast<std::int64_t>(key.max));
+  return number + " is out of range (at most " + most + ")";
+}
+
+std::string not_whole(const Key& key, const Value& value) {
+  if (value.kind != Value::Kind::scalar || value.quoted) return in_words(value) + " is not a whole number";
+  const bool digits = value.text.find_first_not_of("+-0123456789") == std::string::npos;
+  const std::optional<std::int64_t> number = whole_number(value.text);
+  if (!number && !(digits && value.text.size() > 15)) return in_words(value) + " is not a whole number";
+  if (!number || static_cast<double>(*number) < key.min || static_cast<double>(*number) > key.max)
+    return out_of_range(key, value.text,
+                        number ? static_cast<double>(*number) > key.max : !value.text.starts_with('-'));
+  return "";
+}
+
+std::string not_number(const Key& key, const Value& value) {
+  if (value.kind != Value::Kind::scalar || (value.quoted && key.unit == Unit::pure))
+    return in_words(value) + " is not a number";
+  const std::optional<double> number = quantity(value.text, key.unit);
+  if (!number)
+    return in_words(value) + (key.unit == Unit::pure ? " is not a number" : " is not a number with a fitting unit");
+  if (key.wants_unit && quantity(value.text, Unit::pure)) return value.text + " has no unit";
+  if (*number < key.min || *number > key.max || (key.above_min && *number <= key.min))
+    return out_of_range(key, value.text, *number > key.max);
+  return "";
+}
+
+std::string not_whole_numbers(const Key& key, const Value& value) {
+  if (value.kind != Value::Kind::list) return in_words(value) + " is not a list";
+  if (value.items.empty()) return "the list is empty";
+  for (const Value& item : value.items)
+    if (const std::string problem = not_whole(key, item); !problem.empty()) return problem;
+  return "";
+}
+
+std::string not_chosen(const Key& key, const Value& value) {
+  const std::vector<std::string_view> names = key.choices();
+  const bool known =
+      value.kind == Value::Kind::scalar && std::find(names.begin(), names.end(), value.text) != names.end();
+  return known ? "" : in_words(value) + " is not known";
+}
+
+std::string not_words(const Key& key, const Value& value) {
+  if (value.kind == Value::Kind::scalar) return not_chosen(key, value);  // a list of one
+  if (value.kind != Value::Kind::list) return in_words(value) + " is not a list";
+  for (const Value& item : value.items)
+    if (std::string problem = not_chosen(key, item); !problem.empty()) return problem;
+  return "";
+}
+
+// A layout names stages, so it is no word that was misspelled.
+std::string not_a_split(const Key& key, const Value& value) {
+  std::string problem = not_chosen(key, value);
+  if (problem.empty() || value.kind != Value::Kind::scalar || value.text.find('|') == std::string::npos) return problem;
+  const auto stages = pipeline_stages(value.text);
+  if (!stages) return in_words(value) + " is no layout of stages as Et*4|(tttt|)*14tmL";
+  const int last = static_cast<int>(stages->layers.size()) - 1;
+  if (stages->prediction_stage >= 0 && stages->prediction_stage != last)
+    return in_words(value) + " has multi-token prediction (m) before the last stage, which is not modelled";
+  return "";
+}
+
+// The probable meaning of a word that is not a choice; empty: unknown.
+std::string meant_by(const Key& key, const std::string& word) {
+  std::string hint = key.hint != nullptr ? key.hint(word) : "";
+  const std::vector<std::string_view> names = key.choices();
+  return hint.empty() ? did_you_mean(nearest(word, {names.begin(), names.end()})) : hint;
+}
+
+std::string example_of(const Key& key, const Value& value) {
+  const std::string name(leaf_of(key.path));
+  if (key.type == KeyType::section) return "write '" + name + ":' and its keys indented below it";
+  if (key.type == KeyType::sections) return "write '" + name + ":' and below it one '- {...}' per item";
+  if (key.choices != nullptr && value.kind == Value::Kind::scalar)
+    if (const std::string guess = meant_by(key, value.text); !guess.empty()) return guess;
+  const std::string number =
+      !key.fallback.empty() ? std::string(key.fallback) : number_text(key.above_min ? 1 : key.min);
+  if (key.wants_unit && quantity(value.text, Unit::pure))
+    return "write '" + name + ": " + value.text + " h' if these are hours";
+  switch (key.type) {
+    case KeyType::flag:
+      return "write '" + name + ": true' or '" + name + ": false'";
+    case KeyType::integers:
+      return "write for example '" + name + ": [" + number_text(key.min) + "]'";
+    case KeyType::words:
+      return "write for example '" + name + ": [" + std::string(key.choices().front()) + "]'";
+    case KeyType::integer:
+    case KeyType::number:
+      return "write for example '" + name + ": " + number + "'";
+    case KeyType::text:
+      return "write '" + name + ": some text'";
+    default:
+      return "choose one of the allowed values";
+  }
 }
 
 }  // namespace
@@ -154,110 +255,6 @@ void Settings::set(const std::string& path, Value value) {
 Value Settings::completed() const { return sorted(root_, table_, ""); }
 
 // Holding a document against its table: types, ranges, unknown and missing keys.
-
-namespace {
-
-// `allowed` omits a maximum that is only the type's. The error about a number above it prints it.
-std::string out_of_range(const Key& key, const std::string& number, bool is_above) {
-  if (!is_above || key.max < largest_int64) return number + " is out of range";
-  const std::string most =
-      key.type == KeyType::number ? bound_text(key.max, key.unit) : std::to_string(static_cast<std::int64_t>(key.max));
-  return number + " is out of range (at most " + most + ")";
-}
-
-std::string not_whole(const Key& key, const Value& value) {
-  if (value.kind != Value::Kind::scalar || value.quoted) return in_words(value) + " is not a whole number";
-  const bool digits = value.text.find_first_not_of("+-0123456789") == std::string::npos;
-  const std::optional<std::int64_t> number = whole_number(value.text);
-  if (!number && !(digits && value.text.size() > 15)) return in_words(value) + " is not a whole number";
-  if (!number || static_cast<double>(*number) < key.min || static_cast<double>(*number) > key.max)
-    return out_of_range(key, value.text,
-                        number ? static_cast<double>(*number) > key.max : !value.text.starts_with('-'));
-  return "";
-}
-
-std::string not_number(const Key& key, const Value& value) {
-  if (value.kind != Value::Kind::scalar || (value.quoted && key.unit == Unit::pure))
-    return in_words(value) + " is not a number";
-  const std::optional<double> number = quantity(value.text, key.unit);
-  if (!number)
-    return in_words(value) + (key.unit == Unit::pure ? " is not a number" : " is not a number with a fitting unit");
-  if (key.wants_unit && quantity(value.text, Unit::pure)) return value.text + " has no unit";
-  if (*number < key.min || *number > key.max || (key.above_min && *number <= key.min))
-    return out_of_range(key, value.text, *number > key.max);
-  return "";
-}
-
-std::string not_whole_numbers(const Key& key, const Value& value) {
-  if (value.kind != Value::Kind::list) return in_words(value) + " is not a list";
-  if (value.items.empty()) return "the list is empty";
-  for (const Value& item : value.items)
-    if (const std::string problem = not_whole(key, item); !problem.empty()) return problem;
-  return "";
-}
-
-std::string not_chosen(const Key& key, const Value& value) {
-  const std::vector<std::string_view> names = key.choices();
-  const bool known =
-      value.kind == Value::Kind::scalar && std::find(names.begin(), names.end(), value.text) != names.end();
-  return known ? "" : in_words(value) + " is not known";
-}
-
-std::string not_words(const Key& key, const Value& value) {
-  if (value.kind == Value::Kind::scalar) return not_chosen(key, value);  // a list of one
-  if (value.kind != Value::Kind::list) return in_words(value) + " is not a list";
-  for (const Value& item : value.items)
-    if (std::string problem = not_chosen(key, item); !problem.empty()) return problem;
-  return "";
-}
-
-// A layout names stages, so it is no word that was misspelled.
-std::string not_a_split(const Key& key, const Value& value) {
-  std::string problem = not_chosen(key, value);
-  if (problem.empty() || value.kind != Value::Kind::scalar || value.text.find('|') == std::string::npos) return problem;
-  const auto stages = pipeline_stages(value.text);
-  if (!stages) return in_words(value) + " is no layout of stages as Et*4|(tttt|)*14tmL";
-  const int last = static_cast<int>(stages->layers.size()) - 1;
-  if (stages->prediction_stage >= 0 && stages->prediction_stage != last)
-    return in_words(value) + " has multi-token prediction (m) before the last stage, which is not modelled";
-  return "";
-}
-
-// The probable meaning of a word that is not a choice; empty: unknown.
-std::string meant_by(const Key& key, const std::string& word) {
-  std::string hint = key.hint != nullptr ? key.hint(word) : "";
-  const std::vector<std::string_view> names = key.choices();
-  return hint.empty() ? did_you_mean(nearest(word, {names.begin(), names.end()})) : hint;
-}
-
-std::string example_of(const Key& key, const Value& value) {
-  const std::string name(leaf_of(key.path));
-  if (key.type == KeyType::section) return "write '" + name + ":' and its keys indented below it";
-  if (key.type == KeyType::sections) return "write '" + name + ":' and below it one '- {...}' per item";
-  if (key.choices != nullptr && value.kind == Value::Kind::scalar)
-    if (const std::string guess = meant_by(key, value.text); !guess.empty()) return guess;
-  const std::string number =
-      !key.fallback.empty() ? std::string(key.fallback) : number_text(key.above_min ? 1 : key.min);
-  if (key.wants_unit && quantity(value.text, Unit::pure))
-    return "write '" + name + ": " + value.text + " h' if these are hours";
-  switch (key.type) {
-    case KeyType::flag:
-      return "write '" + name + ": true' or '" + name + ": false'";
-    case KeyType::integers:
-      return "write for example '" + name + ": [" + number_text(key.min) + "]'";
-    case KeyType::words:
-      return "write for example '" + name + ": [" + std::string(key.choices().front()) + "]'";
-    case KeyType::integer:
-    case KeyType::number:
-      return "write for example '" + name + ": " + number + "'";
-    case KeyType::text:
-      return "write '" + name + ": some text'";
-    default:
-      return "choose one of the allowed values";
-  }
-}
-
-}  // namespace
 
 std::string wrong_with(const Key& key, const Value& value) {
   if (value.kind == Value::Kind::nothing) return "the key has no value";

@@ -62,14 +62,5 @@ class Settings {
 
 // The defect of `value` as a value of `key`; empty: none.
 std::string wrong_with(const Key& key, const Value& value);
-// "model: gpt2" → "model: {name: gpt2}", for every section of the table that has a shorthand.
-void expand_shorthands(Value& document, std::span<const Key> table);
-// Makes the relative paths that came through --set absolute: they start at the current folder, while those
-// of a file start at its folder.
-void anchor_paths(Value& document, std::span<const Key> table);
-
-// "layout.tensor=4", "cluster.groups.0.nodes=2", "layout.split=[3, 5]": the value is YAML; nothing or null
-// makes the key unset again.
-void apply_override(const std::string& option, std::span<const Key> table, Value& document, Defects& defects);
 
 }  // namespace slipway::scenarios

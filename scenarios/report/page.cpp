@@ -1,3 +1,5 @@
+#include "scenarios/report/page.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -7,11 +9,11 @@
 
 #include "scenarios/commands/command_line/outputs.h"
 #include "scenarios/files/embedded_files.h"
-#include "scenarios/files/files.h"
+#include "scenarios/files/output_file.h"
 #include "scenarios/report/embedded_page.h"
 #include "scenarios/report/markup.h"
 #include "scenarios/report/packed.h"
-#include "scenarios/report/report.h"
+#include "scenarios/report/sections.h"
 
 namespace slipway::scenarios {
 namespace {

@@ -11,9 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "scenarios/commands/command_line/options.h"
 #include "scenarios/report/timeline_view.h"
-#include "schedules/time/replay.h"
 
 namespace slipway::scenarios {
 
@@ -80,28 +78,5 @@ struct Report {
   std::vector<Card> cards;
   std::vector<Section> sections;
 };
-
-// The meaning of --report FILE, for each command's help.
-constexpr const char* report_meaning = "write the answer as one HTML page with plots; it needs no network";
-// Checks the path of --report before any work. Throws UsageError as check_output does.
-void check_report(const CommandOptions& options, const std::vector<std::string>& inputs);
-// Writes the page whole or not at all. Throws std::runtime_error where it cannot.
-void write_report(const std::string& path, const Report& report);
-
-// The page as text.
-std::string page_text(const Report& report);
-
-// The name by which page.css has the colour.
-const char* name_of(SpanColour colour);
-// Ascending ranks: "0–3, 8".
-std::string ranks_text(const std::vector<int>& ranks);
-
-// Sections that several commands have.
-TimelineSection timeline_section(TimelineView view, const std::string& title = "Timeline");
-Bar path_bar(const TimelineView& view);
-// Loss and batch over the steps of a training: one plot each, the second where the batch grew. Empty without losses.
-std::vector<Plot> training_plots(const std::vector<LossPoint>& losses);
-// The memory curves of a view as a plot, with the capacity of the fullest rank as a level where it is known.
-Plot memory_plot(const TimelineView& view, const std::vector<double>& capacities);
 
 }  // namespace slipway::scenarios

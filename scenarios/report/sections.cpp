@@ -1,10 +1,12 @@
+#include "scenarios/report/sections.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
 #include "scenarios/predict/readable.h"
-#include "scenarios/report/report.h"
+#include "scenarios/report/timeline_reduction.h"
 
 namespace slipway::scenarios {
 

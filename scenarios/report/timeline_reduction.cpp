@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "scenarios/report/timeline_view.h"
+#include "scenarios/report/timeline_reduction.h"
 
 namespace slipway::scenarios {
 namespace {

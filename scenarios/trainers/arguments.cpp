@@ -6,6 +6,8 @@
 #include <sstream>
 
 #include "scenarios/files/files.h"
+#include "scenarios/trainers/shell_words.h"
+#include "scenarios/trainers/toml_arguments.h"
 
 namespace slipway::scenarios {
 

@@ -21,21 +21,10 @@
 
 namespace slipway::scenarios {
 
-// The words of a script, command by command. Comments are left out, lines joined at a backslash. Assignments and
-// arrays become `variables`, unless they are there already; "${ARGS[@]}" becomes the array's words. Throws UsageError
-// where variables multiply to more than 64 MB.
-struct ShellCommand {
-  std::vector<std::string> words;
-  int line = 0;
-};
-std::vector<ShellCommand> shell_commands(const std::string& text, Variables& variables);
-
 // Reads a file of any of the formats. A mistake in it is added to `defects`.
 Arguments read_arguments(const std::string& path, Variables& variables, Defects& defects);
 // The same of a command line; `file` names it in errors.
 Arguments command_line_arguments(const std::string& text, const std::string& file, Variables& variables,
                                  Defects& defects);
-// The tables and keys of a TOML file as "table.key".
-std::vector<Argument> toml_arguments(const std::string& path, Defects& defects);
 
 }  // namespace slipway::scenarios

@@ -10,7 +10,7 @@
 
 #include "scenarios/language/layer_lists.h"
 #include "scenarios/language/quantity.h"
-#include "scenarios/trainers/composers.h"
+#include "scenarios/trainers/compose_megatron.h"
 
 namespace slipway::scenarios {
 
@@ -208,6 +208,21 @@ void compose_dense_layers(Reading& reading, const std::string& width) {
   reading.set("model.dense_ffn", width, "moe-layer-freq");
 }
 
+// Samples of so many steps; the largest number where they are more.
+std::int64_t samples_of(std::int64_t steps, std::int64_t batch) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 2;
+  return steps > most / batch ? most : steps * batch;
+}
+
+std::int64_t batch_of(const Reading& reading) {
+  return std::max<std::int64_t>(1, reading.count("schedule.global_batch", 1));
+}
+
+std::int64_t trained_samples(Reading& reading) {
+  return reading.given("train-samples") ? reading.whole("train-samples", 0)
+                                        : samples_of(reading.whole("train-iters", 0), batch_of(reading));
+}
+
 }  // namespace
 
 void megatron_mlp(Reading& reading) {
@@ -340,25 +355,6 @@ void megatron_graphs(Reading& reading) {
 }
 
 // The length and the learning rate.
-
-namespace {
-
-// Samples of so many steps; the largest number where they are more.
-std::int64_t samples_of(std::int64_t steps, std::int64_t batch) {
-  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 2;
-  return steps > most / batch ? most : steps * batch;
-}
-
-std::int64_t batch_of(const Reading& reading) {
-  return std::max<std::int64_t>(1, reading.count("schedule.global_batch", 1));
-}
-
-std::int64_t trained_samples(Reading& reading) {
-  return reading.given("train-samples") ? reading.whole("train-samples", 0)
-                                        : samples_of(reading.whole("train-iters", 0), batch_of(reading));
-}
-
-}  // namespace
 
 void megatron_tokens(Reading& reading) {
   const std::int64_t samples = trained_samples(reading), sequence = reading.count("model.sequence", 0);

@@ -6,7 +6,7 @@
 
 #include "scenarios/language/profiles.h"
 #include "scenarios/language/quantity.h"
-#include "scenarios/trainers/composers.h"
+#include "scenarios/trainers/compose_torchtitan.h"
 
 namespace slipway::scenarios {
 
@@ -90,6 +90,17 @@ void compose_float8_messages(Reading& reading) {
     else
       reading.note(NoteKind::no_effect, reading.find(name)->text(), "reductions of scales are a small part of a step");
   }
+}
+
+// [tok_embeddings, layers.0, ...] of each part: its number of layers.
+std::vector<std::int64_t> layers_of_parts(const Argument& parts) {
+  std::vector<std::int64_t> layers;
+  for (const std::string& part : parts.values) {
+    std::int64_t count = 0;
+    for (std::size_t at = 0; (at = part.find("layers.", at)) != std::string::npos; ++at) ++count;
+    layers.push_back(count);
+  }
+  return layers;
 }
 
 }  // namespace
@@ -201,21 +212,6 @@ void torchtitan_data(Reading& reading) {
   const bool keeps = reshard == "never" || (reshard == "default" && pipelined);
   reading.set("layout.zero", shards == 1 ? "0" : keeps ? "2" : "3", "parallelism.fsdp_reshard_after_forward");
 }
-
-namespace {
-
-// [tok_embeddings, layers.0, ...] of each part: its number of layers.
-std::vector<std::int64_t> layers_of_parts(const Argument& parts) {
-  std::vector<std::int64_t> layers;
-  for (const std::string& part : parts.values) {
-    std::int64_t count = 0;
-    for (std::size_t at = 0; (at = part.find("layers.", at)) != std::string::npos; ++at) ++count;
-    layers.push_back(count);
-  }
-  return layers;
-}
-
-}  // namespace
 
 void torchtitan_pipeline(Reading& reading) {
   const std::int64_t pipeline = reading.count("layout.pipeline", 1);

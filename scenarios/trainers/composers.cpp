@@ -1,5 +1,9 @@
 #include "scenarios/trainers/composers.h"
 
+#include "scenarios/trainers/compose_megatron.h"
+#include "scenarios/trainers/compose_torchtitan.h"
+#include "scenarios/trainers/launch_composers.h"
+
 #include <algorithm>
 #include <array>
 

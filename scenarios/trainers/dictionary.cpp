@@ -48,78 +48,6 @@ bool is_wanted(const std::optional<std::string>& value, const std::string& wante
   return is_same(*value, wanted);
 }
 
-}  // namespace
-
-bool holds(const Condition& condition, const ValueOf& value_of) {
-  const auto is_met = [&](const Clause& clause) {
-    const std::optional<std::string> value = value_of(clause.name);
-    return std::any_of(clause.wanted.begin(), clause.wanted.end(),
-                       [&](const std::string& wanted) { return is_wanted(value, wanted); });
-  };
-  return condition.ways.empty() ||
-         std::any_of(condition.ways.begin(), condition.ways.end(),
-                     [&](const std::vector<Clause>& way) { return std::all_of(way.begin(), way.end(), is_met); });
-}
-
-std::optional<std::string> filled_in(const std::string& text, const ValueOf& value_of) {
-  std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t open = std::min(text.find('{', at), text.size());
-    out += text.substr(at, open - at);
-    if (open == text.size()) break;
-    const std::size_t close = std::min(text.find('}', open), text.size() - 1);
-    const std::string inside = text.substr(open + 1, close - open - 1);
-    const std::size_t bar = inside.find('|');
-    std::optional<std::string> value = value_of(inside.substr(0, bar));
-    if (!value && bar != std::string::npos) value = inside.substr(bar + 1);
-    if (!value) return std::nullopt;
-    out += *value;
-    at = close + 1;
-  }
-  return out;
-}
-
-const Term* Dictionary::find(std::string_view argument) const {
-  const auto found = std::find_if(terms.begin(), terms.end(), [&](const Term& t) { return t.argument == argument; });
-  return found == terms.end() ? nullptr : &*found;
-}
-
-const Recipe* Dictionary::recipe(std::string_view wanted) const {
-  const auto found = std::find_if(recipes.begin(), recipes.end(), [&](const Recipe& r) { return r.name == wanted; });
-  return found == recipes.end() ? nullptr : &*found;
-}
-
-const WordTable& Dictionary::table(std::string_view wanted) const {
-  static const WordTable none;
-  const auto found = tables.find(wanted);
-  return found == tables.end() ? none : found->second;
-}
-
-std::optional<std::string> Dictionary::word(std::string_view wanted, std::string_view of) const {
-  for (const auto& [word, meaning] : table(wanted))
-    if (word == of) return meaning;
-  return std::nullopt;
-}
-
-bool is_in(const Dictionary& dictionary, std::string_view version, std::string_view since, std::string_view until) {
-  const auto place = [&](std::string_view name, std::ptrdiff_t otherwise) {
-    const auto found = std::find(dictionary.versions.begin(), dictionary.versions.end(), name);
-    return found == dictionary.versions.end() ? otherwise : found - dictionary.versions.begin();
-  };
-  const std::ptrdiff_t last = std::max<std::ptrdiff_t>(0, std::ssize(dictionary.versions) - 1),
-                       at = place(version, last);
-  return place(since, 0) <= at && at <= place(until, last);
-}
-
-std::string lacks(const Dictionary& dictionary, const Term& term, std::string_view version) {
-  if (is_in(dictionary, version, term.since, term.until)) return "";
-  if (term.until.empty()) return fmt::format("it is an argument of {} and later", term.since);
-  if (term.since.empty()) return fmt::format("it is an argument of {} and before", term.until);
-  return fmt::format("it is an argument of {} to {}", term.since, term.until);
-}
-
-namespace {
-
 bool is_list(const Value& value) { return value.kind == Value::Kind::list; }
 
 class DictionaryReader {
@@ -479,6 +407,74 @@ class DictionaryReader {
 };
 
 }  // namespace
+
+bool holds(const Condition& condition, const ValueOf& value_of) {
+  const auto is_met = [&](const Clause& clause) {
+    const std::optional<std::string> value = value_of(clause.name);
+    return std::any_of(clause.wanted.begin(), clause.wanted.end(),
+                       [&](const std::string& wanted) { return is_wanted(value, wanted); });
+  };
+  return condition.ways.empty() ||
+         std::any_of(condition.ways.begin(), condition.ways.end(),
+                     [&](const std::vector<Clause>& way) { return std::all_of(way.begin(), way.end(), is_met); });
+}
+
+std::optional<std::string> filled_in(const std::string& text, const ValueOf& value_of) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t open = std::min(text.find('{', at), text.size());
+    out += text.substr(at, open - at);
+    if (open == text.size()) break;
+    const std::size_t close = std::min(text.find('}', open), text.size() - 1);
+    const std::string inside = text.substr(open + 1, close - open - 1);
+    const std::size_t bar = inside.find('|');
+    std::optional<std::string> value = value_of(inside.substr(0, bar));
+    if (!value && bar != std::string::npos) value = inside.substr(bar + 1);
+    if (!value) return std::nullopt;
+    out += *value;
+    at = close + 1;
+  }
+  return out;
+}
+
+const Term* Dictionary::find(std::string_view argument) const {
+  const auto found = std::find_if(terms.begin(), terms.end(), [&](const Term& t) { return t.argument == argument; });
+  return found == terms.end() ? nullptr : &*found;
+}
+
+const Recipe* Dictionary::recipe(std::string_view wanted) const {
+  const auto found = std::find_if(recipes.begin(), recipes.end(), [&](const Recipe& r) { return r.name == wanted; });
+  return found == recipes.end() ? nullptr : &*found;
+}
+
+const WordTable& Dictionary::table(std::string_view wanted) const {
+  static const WordTable none;
+  const auto found = tables.find(wanted);
+  return found == tables.end() ? none : found->second;
+}
+
+std::optional<std::string> Dictionary::word(std::string_view wanted, std::string_view of) const {
+  for (const auto& [word, meaning] : table(wanted))
+    if (word == of) return meaning;
+  return std::nullopt;
+}
+
+bool is_in(const Dictionary& dictionary, std::string_view version, std::string_view since, std::string_view until) {
+  const auto place = [&](std::string_view name, std::ptrdiff_t otherwise) {
+    const auto found = std::find(dictionary.versions.begin(), dictionary.versions.end(), name);
+    return found == dictionary.versions.end() ? otherwise : found - dictionary.versions.begin();
+  };
+  const std::ptrdiff_t last = std::max<std::ptrdiff_t>(0, std::ssize(dictionary.versions) - 1),
+                       at = place(version, last);
+  return place(since, 0) <= at && at <= place(until, last);
+}
+
+std::string lacks(const Dictionary& dictionary, const Term& term, std::string_view version) {
+  if (is_in(dictionary, version, term.since, term.until)) return "";
+  if (term.until.empty()) return fmt::format("it is an argument of {} and later", term.since);
+  if (term.since.empty()) return fmt::format("it is an argument of {} and before", term.until);
+  return fmt::format("it is an argument of {} to {}", term.since, term.until);
+}
 
 std::optional<Dictionary> dictionary_from_yaml(const std::string& text, const std::string& file,
                                                const std::string& name, Defects& defects,

@@ -11,7 +11,7 @@
 #include "scenarios/language/quantity.h"
 #include "scenarios/predict/load_scenario.h"
 #include "scenarios/trainers/arguments.h"
-#include "scenarios/trainers/composers.h"
+#include "scenarios/trainers/compose_torchtitan.h"
 
 namespace slipway::scenarios {
 
@@ -210,17 +210,6 @@ std::string add_named_recipe(const Dictionary& dictionary, const std::string& re
                        "name one of them, or none"});
   add_recipe(dictionary, named.name, {option, 0}, arguments, defects);
   return named.version;
-}
-
-// The dictionary's table of published throughputs is by the name of the recipe's run.
-std::optional<PublishedRun> published_run(const Reading& reading) {
-  const Argument* name = reading.find("wandb-exp-name");
-  if (name == nullptr || name->values.empty()) return std::nullopt;
-  constexpr std::string_view table = "published TFLOP/s per GPU";
-  const std::optional<std::string> rate = reading.dictionary().word(table, name->values[0]);
-  const std::optional<double> tflops = rate ? quantity(*rate, Unit::pure) : std::nullopt;
-  if (!tflops) return std::nullopt;
-  return PublishedRun{*tflops, reading.dictionary().word(table, "source").value_or("")};
 }
 
 }  // namespace

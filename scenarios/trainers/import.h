@@ -11,15 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/trainers/published.h"
 #include "scenarios/trainers/reading.h"
 
 namespace slipway::scenarios {
 
-// A published throughput of the same arguments.
-struct PublishedRun {
-  double tflops_per_gpu = 0;  // by Megatron's count (models/model/megatron_flops.h)
-  std::string source;
-};
 struct Imported {
   std::string yaml;
   std::vector<ImportNote> notes;

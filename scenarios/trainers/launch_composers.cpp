@@ -11,8 +11,8 @@
 #include "scenarios/language/load_model.h"
 #include "scenarios/language/quantity.h"
 #include "scenarios/language/settings.h"
-#include "scenarios/trainers/composers.h"
-#include "scenarios/trainers/launched_step.h"
+#include "scenarios/trainers/launch_composers.h"
+#include "scenarios/trainers/launch_values.h"
 #include "schedules/catalogue/interleaved_order.h"
 
 namespace slipway::scenarios {
@@ -29,6 +29,72 @@ void refuse_megatron_warmup(const LearningRateSchedule& schedule, std::int64_t t
   launch.refused_anyway.push_back(
       fmt::format("the warm-up of {} samples is not shorter than {} {}; lower run.optimizer.lr_warmup_samples",
                   schedule.warmup_samples, own_end ? "--lr-decay-samples" : "--train-samples", end));
+}
+
+// AdamW is the only group of parameters of the registry's configs.
+const std::string torchtitan_optimizer = "--optimizer.param_groups.0.optimizer_kwargs.";
+
+// In the trainer's steps, rounded up.
+void torchtitan_warmup(const Scenario& s, LaunchArguments& launch) {
+  const std::int64_t samples = s.step.optimizer.lr_schedule.warmup_samples, batch = s.step.global_batch;
+  const std::int64_t steps = samples / batch + (samples % batch > 0), all = torchtitan_steps(s);
+  launch.arguments.push_back(fmt::format("--lr_scheduler.warmup_steps {}", steps));
+  if (samples % batch > 0)
+    launch.missing.push_back(
+        fmt::format("a warm-up of {} samples (run.optimizer.lr_warmup_samples): rounded up to steps of {}, {} samples",
+                    samples, batch, steps * batch));
+  if (steps > all)
+    launch.missing.push_back(
+        fmt::format("a warm-up of {} steps (run.optimizer.lr_warmup_samples): torchtitan cuts it to the training, "
+                    "--training.steps {} ({})",
+                    steps, all, s.tokens > 0 ? "of run.tokens" : "run.steps; set run.tokens to the training's length"));
+}
+
+// Are the blocks those of the built-in model of that name? A scenario may have laid other shapes or features over them.
+bool is_built_in(const Model& model) {
+  Defects defects;
+  const std::string text = fmt::format("{{model: {{name: {}, sequence: {}}}}}", model.name, model.sequence);
+  std::optional<Value> document = parse_document(text, "the built-in model", defects);
+  if (!document) return false;
+  Settings settings(std::move(*document), scenario_keys(), defects);
+  const std::optional<Model> built_in = load_model(settings, "");
+  return built_in && built_in->runs == model.runs;
+}
+
+// The registry's model and config of a built-in model of ours: the recipe that names its flavor.
+const Recipe* config_of(const Dictionary& dictionary, std::string_view built_in) {
+  for (const NamedModel& model : dictionary.models) {
+    if (model.keys.size() != 1 || model.keys[0].first != "name" || model.keys[0].second != built_in) continue;
+    for (const Recipe& recipe : dictionary.recipes) {
+      const auto says = [&](const char* argument, const std::string& value) {
+        return std::any_of(recipe.arguments.begin(), recipe.arguments.end(), [&](const auto& each) {
+          return each.first == argument && each.second == std::vector<std::string>{value};
+        });
+      };
+      if (says("model.name", model.module) && says("model.flavor", model.flavor)) return &recipe;
+    }
+  }
+  return nullptr;
+}
+
+// A schedule's class of PyTorch; empty: it has none, and the order of passes is given as a CSV.
+std::string class_of(const std::string& schedule) {
+  for (const auto& [theirs, ours] : built_in_dictionary("torchtitan")->table("launched schedules"))
+    if (ours == schedule) return theirs;
+  return "";
+}
+
+// "tok_embeddings,layers.0,layers.1 layers.2,layers.3,norm,lm_head"
+std::string module_names(const std::vector<int>& layers) {
+  std::string names;
+  int layer = 0;
+  for (std::size_t stage = 0; stage < layers.size(); ++stage) {
+    std::string part = stage == 0 ? ",tok_embeddings" : "";
+    for (int i = 0; i < layers[stage]; ++i) part += ",layers." + std::to_string(layer++);
+    if (stage + 1 == layers.size()) part += ",norm,lm_head";
+    names += (stage == 0 ? "" : " ") + (part.empty() ? part : part.substr(1));
+  }
+  return names;
 }
 
 }  // namespace
@@ -59,29 +125,6 @@ void launch_megatron_length(const Scenario& s, LaunchArguments& launch) {
       "a warm-up that counts the step itself: Megatron-LM's is a step behind, its first step has rate 0");
   refuse_megatron_warmup(schedule, planned, launch);
 }
-
-namespace {
-
-// AdamW is the only group of parameters of the registry's configs.
-const std::string torchtitan_optimizer = "--optimizer.param_groups.0.optimizer_kwargs.";
-
-// In the trainer's steps, rounded up.
-void torchtitan_warmup(const Scenario& s, LaunchArguments& launch) {
-  const std::int64_t samples = s.step.optimizer.lr_schedule.warmup_samples, batch = s.step.global_batch;
-  const std::int64_t steps = samples / batch + (samples % batch > 0), all = torchtitan_steps(s);
-  launch.arguments.push_back(fmt::format("--lr_scheduler.warmup_steps {}", steps));
-  if (samples % batch > 0)
-    launch.missing.push_back(
-        fmt::format("a warm-up of {} samples (run.optimizer.lr_warmup_samples): rounded up to steps of {}, {} samples",
-                    samples, batch, steps * batch));
-  if (steps > all)
-    launch.missing.push_back(
-        fmt::format("a warm-up of {} steps (run.optimizer.lr_warmup_samples): torchtitan cuts it to the training, "
-                    "--training.steps {} ({})",
-                    steps, all, s.tokens > 0 ? "of run.tokens" : "run.steps; set run.tokens to the training's length"));
-}
-
-}  // namespace
 
 // A decay ends with the training. With a ratio of 1, torchtitan cuts its beginning to the end of the warm-up.
 void launch_torchtitan_rate(const Scenario& s, LaunchArguments& launch) {
@@ -124,37 +167,6 @@ void launch_megatron_config_fields(const Scenario& s, LaunchArguments& launch) {
                                "' of the model's config: it changes numbers, and no argument is given for it");
 }
 
-namespace {
-
-// Are the blocks those of the built-in model of that name? A scenario may have laid other shapes or features over them.
-bool is_built_in(const Model& model) {
-  Defects defects;
-  const std::string text = fmt::format("{{model: {{name: {}, sequence: {}}}}}", model.name, model.sequence);
-  std::optional<Value> document = parse_document(text, "the built-in model", defects);
-  if (!document) return false;
-  Settings settings(std::move(*document), scenario_keys(), defects);
-  const std::optional<Model> built_in = load_model(settings, "");
-  return built_in && built_in->runs == model.runs;
-}
-
-// The registry's model and config of a built-in model of ours: the recipe that names its flavor.
-const Recipe* config_of(const Dictionary& dictionary, std::string_view built_in) {
-  for (const NamedModel& model : dictionary.models) {
-    if (model.keys.size() != 1 || model.keys[0].first != "name" || model.keys[0].second != built_in) continue;
-    for (const Recipe& recipe : dictionary.recipes) {
-      const auto says = [&](const char* argument, const std::string& value) {
-        return std::any_of(recipe.arguments.begin(), recipe.arguments.end(), [&](const auto& each) {
-          return each.first == argument && each.second == std::vector<std::string>{value};
-        });
-      };
-      if (says("model.name", model.module) && says("model.flavor", model.flavor)) return &recipe;
-    }
-  }
-  return nullptr;
-}
-
-}  // namespace
-
 // A config of the registry gives the model; overrides cannot.
 void launch_torchtitan_model(const Scenario& s, LaunchArguments& launch) {
   const Model& model = s.step.model;
@@ -170,30 +182,6 @@ void launch_torchtitan_model(const Scenario& s, LaunchArguments& launch) {
     if (argument == "model.name") launch.arguments.push_back("--module " + values.at(0));
   launch.arguments.push_back("--config " + config->name);
 }
-
-namespace {
-
-// A schedule's class of PyTorch; empty: it has none, and the order of passes is given as a CSV.
-std::string class_of(const std::string& schedule) {
-  for (const auto& [theirs, ours] : built_in_dictionary("torchtitan")->table("launched schedules"))
-    if (ours == schedule) return theirs;
-  return "";
-}
-
-// "tok_embeddings,layers.0,layers.1 layers.2,layers.3,norm,lm_head"
-std::string module_names(const std::vector<int>& layers) {
-  std::string names;
-  int layer = 0;
-  for (std::size_t stage = 0; stage < layers.size(); ++stage) {
-    std::string part = stage == 0 ? ",tok_embeddings" : "";
-    for (int i = 0; i < layers[stage]; ++i) part += ",layers." + std::to_string(layer++);
-    if (stage + 1 == layers.size()) part += ",norm,lm_head";
-    names += (stage == 0 ? "" : " ") + (part.empty() ? part : part.substr(1));
-  }
-  return names;
-}
-
-}  // namespace
 
 void launch_torchtitan_pipeline(const Scenario& s, LaunchArguments& launch) {
   auto& list = launch.arguments;

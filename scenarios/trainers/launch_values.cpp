@@ -9,7 +9,7 @@
 #include "scenarios/language/layer_lists.h"
 #include "scenarios/language/quantity.h"
 #include "scenarios/trainers/launch.h"
-#include "scenarios/trainers/launched_step.h"
+#include "scenarios/trainers/launch_values.h"
 
 namespace slipway::scenarios {
 

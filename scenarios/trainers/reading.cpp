@@ -33,6 +33,25 @@ std::vector<Argument> each_once(std::vector<Argument> list, Defects& defects) {
   return once;
 }
 
+const Value* at(const Value& document, std::string_view key) {
+  const Value* value = &document;
+  while (value != nullptr && !key.empty()) {
+    const std::size_t dot = key.find('.');
+    value = value->find(key.substr(0, dot));
+    key.remove_prefix(dot == std::string_view::npos ? key.size() : dot + 1);
+  }
+  return value;
+}
+
+// The scenario's word for the trainer's, or its number.
+std::string converted(const Term& term, const std::string& value) {
+  for (const auto& [theirs, ours] : term.values)
+    if (theirs == value || theirs == "*") return ours;
+  if (term.negated) return value == "true" ? "false" : value == "false" ? "true" : value;
+  const std::optional<double> number = term.factor == 1 ? std::nullopt : quantity(value, Unit::pure);
+  return number ? number_text(*number * term.factor) : value;
+}
+
 }  // namespace
 
 Reading::Reading(const Dictionary& dictionary, Arguments arguments, ImportChoices choices)
@@ -151,20 +170,6 @@ void Reading::set(const std::string& key, const std::vector<std::int64_t>& value
   set_value(key, std::move(list), argument, {});
 }
 
-namespace {
-
-const Value* at(const Value& document, std::string_view key) {
-  const Value* value = &document;
-  while (value != nullptr && !key.empty()) {
-    const std::size_t dot = key.find('.');
-    value = value->find(key.substr(0, dot));
-    key.remove_prefix(dot == std::string_view::npos ? key.size() : dot + 1);
-  }
-  return value;
-}
-
-}  // namespace
-
 bool Reading::has(std::string_view key) const { return at(document_, key) != nullptr; }
 
 std::string Reading::value(std::string_view key) const {
@@ -202,19 +207,6 @@ const std::string& Reading::argument_of(const std::string& key) const {
   const auto found = said_by_.find(key);
   return found == said_by_.end() ? nobody : found->second;
 }
-
-namespace {
-
-// The scenario's word for the trainer's, or its number.
-std::string converted(const Term& term, const std::string& value) {
-  for (const auto& [theirs, ours] : term.values)
-    if (theirs == value || theirs == "*") return ours;
-  if (term.negated) return value == "true" ? "false" : value == "false" ? "true" : value;
-  const std::optional<double> number = term.factor == 1 ? std::nullopt : quantity(value, Unit::pure);
-  return number ? number_text(*number * term.factor) : value;
-}
-
-}  // namespace
 
 void Reading::apply(const Term& term, const Argument& argument) {
   const std::string first = argument.values.empty() ? "" : argument.values.front();

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "scenarios/files/usage_error.h"
-#include "scenarios/trainers/arguments.h"
+#include "scenarios/trainers/shell_words.h"
 
 namespace slipway::scenarios {
 

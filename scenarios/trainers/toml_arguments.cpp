@@ -1,7 +1,7 @@
 #include <toml++/toml.h>
 
 #include "scenarios/language/quantity.h"
-#include "scenarios/trainers/arguments.h"
+#include "scenarios/trainers/toml_arguments.h"
 
 namespace slipway::scenarios {
 

@@ -11,6 +11,7 @@
 
 #include "models/machine/collectives.h"
 #include "models/machine/gloo.h"
+#include "models/machine/ring.h"
 #include "models/machine/topology.h"
 
 namespace slipway::schedules {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "models/machine/collectives.h"
 #include "models/machine/cost.h"
 #include "models/machine/degradation.h"
+#include "models/machine/ring.h"
 #include "schedules/time/overlap.h"
 
 namespace slipway::schedules {

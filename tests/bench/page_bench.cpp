@@ -4,7 +4,9 @@
 //   build/tests/page_bench
 #include <benchmark/benchmark.h>
 
+#include "scenarios/report/page.h"
 #include "scenarios/report/report.h"
+#include "scenarios/report/sections.h"
 
 namespace slipway::test {
 namespace {

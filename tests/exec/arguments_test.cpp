@@ -3,6 +3,7 @@
 
 #include "exec/process/arguments.h"
 #include "exec/process/environment.h"
+#include "exec/process/node_list.h"
 
 namespace slipway::test {
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "exec/operators/experts.h"
+#include "exec/operators/grouped_linear.h"
 #include "tests/support/layout_runs.h"
 
 namespace slipway::test {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "exec/process/arguments.h"
+#include "scenarios/commands/execute/free_port.h"
 #include "schedules/lower/lowering.h"
 #include "tests/support/rank_processes.h"
 #include "tests/support/tiny_runs.h"

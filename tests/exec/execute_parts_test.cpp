@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "exec/operators/operators.h"
+#include "exec/operators/head.h"
 #include "exec/rank/optimizer.h"
 #include "exec/rank/rank_model.h"
 #include "exec/rank/slots.h"

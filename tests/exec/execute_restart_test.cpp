@@ -6,6 +6,7 @@
 #include "exec/process/store.h"
 #include "exec/run/checkpoint_folder.h"
 #include "exec/run/run_files.h"
+#include "scenarios/commands/execute/free_port.h"
 #include "tests/support/rank_processes.h"
 #include "tests/support/tiny_runs.h"
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "exec/process/store.h"
+#include "scenarios/commands/execute/free_port.h"
 #include "tests/support/rank_processes.h"
 #include "tests/support/tiny_runs.h"
 

@@ -2,6 +2,7 @@
 // other dtypes. Each runs on layouts in which everything is cut, against one process.
 #include <optional>
 
+#include "exec/files/data.h"
 #include "exec/run/executable.h"
 #include "tests/support/layout_runs.h"
 

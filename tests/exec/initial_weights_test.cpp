@@ -1,5 +1,7 @@
 // Weights that transformers has saved give the logits here that they give there: float32, 1e-5.
 #include "exec/rank/initial_weights.h"
+#include "exec/operators/operator_context.h"
+#include "scenarios/commands/weights/read_weight_folder.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -7,7 +9,6 @@
 
 #include "exec/operators/operators.h"
 #include "exec/rank/buckets.h"
-#include "scenarios/commands/weights/weight_folder.h"
 #include "tests/support/hugging_face_weights.h"
 #include "tests/support/tiny_runs.h"
 

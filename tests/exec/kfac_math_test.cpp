@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "exec/rank/kfac.h"
+#include "exec/rank/kfac_math.h"
 #include "exec/rank/memory_meter.h"
 
 namespace slipway::test {

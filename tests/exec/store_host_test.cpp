@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "exec/process/addresses.h"
 #include "exec/process/store.h"
-#include "exec/process/store_tcp.h"
 
 namespace slipway::test {
 namespace {

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <set>
 
+#include "exec/files/sample_order.h"
 #include "exec/files/token_source.h"
 #include "exec/run/data_files.h"
 #include "tests/support/tiny_runs.h"

@@ -1,4 +1,5 @@
 #include "exec/transport/cpu/transport_gloo.h"
+#include "scenarios/commands/execute/free_port.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -6,8 +7,6 @@
 
 #include <functional>
 #include <thread>
-
-#include "scenarios/commands/execute/launch.h"
 
 namespace slipway::test {
 namespace {

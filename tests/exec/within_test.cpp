@@ -1,9 +1,10 @@
-#include "exec/process/store.h"
 
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <stdexcept>
+
+#include "exec/process/within.h"
 
 namespace slipway::test {
 namespace {

@@ -42,7 +42,7 @@ def text_of(path):
 
 
 def free_port():
-    """Below those that the kernel hands out by itself, as scenarios/commands/execute/launch.h says."""
+    """Below those that the kernel hands out by itself, as scenarios/commands/execute/free_port.h says."""
     while True:
         port = random.randrange(10000, 32768)
         with socket.socket() as probe:

@@ -1,5 +1,6 @@
 // A trace of PyTorch's profiler, up to the measurements and phases that follow from it.
 #include "scenarios/commands/kineto/kineto_measurements.h"
+#include "scenarios/commands/kineto/read_kineto.h"
 #include "scenarios/commands/kineto/step_phases.h"
 #include "tests/fuzz/scratch.h"
 #include "tests/fuzz/seed_files.h"

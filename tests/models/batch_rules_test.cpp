@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "models/training/batch_rules.h"
+#include "models/training/norm_test.h"
 
 namespace slipway::test {
 

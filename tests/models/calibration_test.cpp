@@ -1,4 +1,5 @@
 #include "models/fit/calibration.h"
+#include "models/machine/ring.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

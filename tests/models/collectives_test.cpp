@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/machine/collectives.h"
+#include "models/machine/ring.h"
 
 namespace slipway::test {
 

@@ -5,7 +5,9 @@
 #include <stdexcept>
 
 #include "models/fit/executed_run.h"
+#include "models/fit/gradient_noise.h"
 #include "models/training/growth.h"
+#include "models/training/loss_dynamics.h"
 #include "tests/support/drawn_runs.h"
 
 namespace slipway::test {

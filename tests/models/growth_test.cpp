@@ -7,6 +7,8 @@
 
 #include "models/training/batch_rules.h"
 #include "models/training/growth.h"
+#include "models/training/loss_dynamics.h"
+#include "models/training/norm_test.h"
 
 namespace slipway::test {
 

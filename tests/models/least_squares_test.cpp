@@ -5,6 +5,8 @@
 #include <stdexcept>
 
 #include "models/fit/least_squares.h"
+#include "models/fit/robust_fit.h"
+#include "models/fit/student.h"
 
 namespace slipway::test {
 

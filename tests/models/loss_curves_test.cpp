@@ -1,5 +1,6 @@
 // Curves made with known numbers give these numbers back; what curves do not determine is reported as unknown.
 #include "models/fit/loss_curves.h"
+#include "models/training/loss_dynamics.h"
 
 #include <gmock/gmock.h>
 
@@ -15,7 +16,7 @@ namespace {
 constexpr double sequence = 1000;
 const LossDynamics truth{3.2, 1.6, 400, 0.3, 3e6, 2.9, kaplan_noise_exponent};
 
-// A run step by step (models/training/growth.h), sampled 25 times, with a seed's scatter.
+// A run step by step (models/training/loss_dynamics.h), sampled 25 times, with a seed's scatter.
 LossCurve run_of(const std::string& submission, std::int64_t batch, double scatter, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;

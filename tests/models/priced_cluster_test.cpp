@@ -221,7 +221,7 @@ TEST(PricedCluster, AFusedActivationMovesEightTensorsAndAnEagerOneFourteen) {
 }
 
 // RMSNorm of 1,000 x 256 numbers. Fused: x read, y written; backward x and dy read, dx written. As PyTorch's six
-// kernels with fp32 between them, 36 and 76 bytes a number (operator_cost.cpp). Counted kernel by kernel, so no eager factor.
+// kernels with fp32 between them, 36 and 76 bytes a number (operator_cost_parts.h). Counted kernel by kernel, so no eager factor.
 TEST(PricedCluster, AFusedNormMovesTwoAndThreeTensorsAndSixKernelsManyMore) {
   const Operator fused = of_a_layer(OpKind::norm, Kernels::flash2_rmsnorm),
                  six = of_a_layer(OpKind::norm, Kernels::torch);

@@ -1,5 +1,6 @@
 // Copies of tokens by hand, and messages of tokens against measured ones of DeepEP.
 #include "models/model/token_copies.h"
+#include "models/machine/ring.h"
 
 #include <gtest/gtest.h>
 

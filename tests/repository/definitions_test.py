@@ -1,18 +1,62 @@
 #!/usr/bin/env python3
-"""definitions_test.py SOURCE_TREE: a function that a header declares is defined in the header's room.
+"""definitions_test.py SOURCE_TREE: a function that X.h declares is defined in X.cpp, and a file has one anonymous namespace.
 
-A room is a folder of models/, schedules/, sim/, exec/ and scenarios/. Functions are read by universal-ctags, and told
-apart by namespace, name and number of parameters. A folder that holds one implementation for each device
-(exec/transport/cpu, exec/transport/cuda) belongs to the room around it.
+A definition lies in the room of its declaration (a folder of models/, schedules/, sim/, exec/, scenarios/ or library/), in
+a file of its header's name: X.cpp, X_part.cpp, or a file of a folder with one implementation for each device
+(exec/transport/cpu, exec/transport/cuda). Functions are read by universal-ctags, and told apart by namespace or class, name
+and number of parameters. ELSEWHERE and REOPENED list what is otherwise, with the reason. An entry that nothing needs any
+more is an error too.
 """
+import collections
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 
-FOLDERS = ("models", "schedules", "sim", "exec", "scenarios")
+FOLDERS = ("models", "schedules", "sim", "exec", "scenarios", "library")
 ONE_FOR_EACH_DEVICE = ("cpu", "cuda")
+
+ONE_CLASS = "one class, whose parts have a file each"
+TO_SORT = "still to be sorted"
+
+# Header: files in which functions that it declares are defined, and why.
+ELSEWHERE = {
+    "exec/rank/rank_state.h": (ONE_CLASS, (
+        "rank_evaluation.cpp", "rank_model.cpp", "rank_ring.cpp", "rank_rows.cpp", "rank_segments.cpp", "rank_step_end.cpp")),
+    "schedules/lower/lowering_state.h": (ONE_CLASS, ("lowering.cpp", "passes.cpp", "ring.cpp", "step_end.cpp")),
+    "library/loading.h": (TO_SORT, ("error.cpp", "predict.cpp")),
+    "scenarios/language/keys.h": (TO_SORT, ("load_model.cpp",)),
+    "scenarios/language/profiles.h": (TO_SORT, ("hugging_face.cpp", "load_machine.cpp", "load_model.cpp")),
+    "scenarios/predict/bubble_work.h": (TO_SORT, ("filling.cpp",)),
+    "scenarios/search/search.h": (TO_SORT, ("space.cpp",)),
+    "schedules/bound/estimate.h": (TO_SORT, ("balanced_split.cpp",)),
+    "schedules/bound/estimate_parts.h": (TO_SORT, ("balanced_split.cpp", "estimate.cpp")),
+    "schedules/check/check.h": (TO_SORT, ("passes.cpp",)),
+    "schedules/check/findings.h": (TO_SORT, ("check.cpp", "passes.cpp", "updates.cpp")),
+    "schedules/draw/grid.h": (TO_SORT, ("unit_times.cpp",)),
+    "schedules/lower/passes.h": (TO_SORT, ("ring.cpp",)),
+    "sim/frontier.h": (TO_SORT, ("deadlock.cpp",)),
+}
+
+# Files that open several anonymous namespaces, and why.
+REOPENED = {
+    "exec/lanes/lanes.cpp": "one of them lies in the namespace laning",
+    **dict.fromkeys((
+        "scenarios/language/load_cluster.cpp", "scenarios/language/load_machine.cpp", "scenarios/language/load_model.cpp",
+        "scenarios/language/load_trainer.cpp", "scenarios/predict/basis.cpp", "scenarios/predict/beside.cpp",
+        "scenarios/predict/chrome_trace.cpp", "scenarios/predict/prediction.cpp", "scenarios/predict/prepared_step.cpp",
+        "scenarios/predict/terminal_timeline.cpp", "scenarios/search/moved_step.cpp", "scenarios/search/refine.cpp",
+        "scenarios/search/search.cpp", "scenarios/search/space.cpp", "scenarios/search/study.cpp",
+        "scenarios/search/trace_causes.cpp", "schedules/bound/balanced_split.cpp", "schedules/bound/estimate.cpp",
+        "schedules/bundle/bundle.cpp", "schedules/bundle/verify.cpp", "schedules/catalogue/schedule_csv.cpp",
+        "schedules/check/check.cpp", "schedules/check/passes.cpp", "schedules/draw/grid.cpp",
+        "schedules/draw/timeline_trace.cpp", "schedules/fill/fill.cpp", "schedules/lower/graph_builder.cpp",
+        "schedules/lower/lowering.cpp", "schedules/lower/representatives.cpp", "schedules/lower/segments.cpp",
+        "schedules/rules/rules.cpp", "schedules/step/layout.cpp", "schedules/time/beside.cpp",
+        "schedules/time/link_path.cpp", "schedules/time/periodic.cpp"), TO_SORT),
+}
 
 
 def sources():
@@ -23,6 +67,8 @@ def sources():
 
 def room(path):
     folder = os.path.dirname(path)
+    if folder == "library/include/slipway":  # the public headers of library/
+        return "library"
     return os.path.dirname(folder) if os.path.basename(folder) in ONE_FOR_EACH_DEVICE else folder
 
 
@@ -45,23 +91,65 @@ def tags():
     done = subprocess.run(command, input="\n".join(sources()), capture_output=True, text=True, check=True)
     for line in done.stdout.splitlines():
         tag = json.loads(line)
-        if tag.get("_type") == "tag" and "__anon" not in tag.get("scope", "") and tag.get("scopeKind") == "namespace":
+        if (tag.get("_type") == "tag" and "__anon" not in tag.get("scope", "")
+                and tag.get("scopeKind") in ("namespace", "class", "struct")):
             yield tag
 
 
+def stem(path):
+    return os.path.splitext(os.path.basename(path))[0]
+
+
+def is_place_of(header, path):
+    """True if a function that `header` declares may be defined in `path`."""
+    if room(path) != room(header):
+        return False
+    for_a_device = os.path.basename(os.path.dirname(path)) in ONE_FOR_EACH_DEVICE
+    return for_a_device or stem(path) == stem(header) or stem(path).startswith(stem(header) + "_")
+
+
+def is_listed(header, path):
+    return room(path) == room(header) and os.path.basename(path) in ELSEWHERE.get(header, ("", ()))[1]
+
+
 def misplaced(all_tags):
-    """Sentences about definitions in another room than every declaration of that function."""
-    declared, defined = {}, []
+    """Sentences about definitions in another file than their headers', and about entries of ELSEWHERE without one."""
+    declared, defined = collections.defaultdict(set), []
     for tag in all_tags:
         function = (tag["scope"], tag["name"], parameters(tag.get("signature", "()")))
         if tag["kind"] == "prototype" and tag["path"].endswith(".h"):
-            declared.setdefault(function, set()).add(tag["path"])
+            declared[function].add(tag["path"])
         elif tag["kind"] == "function" and tag["path"].endswith(".cpp") and not tag.get("file"):
             defined.append((function, tag["path"], tag["line"]))
+    needed = set()
     for function, path, line in sorted(defined):
-        headers = declared.get(function, set())
-        if headers and room(path) not in {room(header) for header in headers}:
-            yield f"{path}:{line}: {function[1]} is declared in {', '.join(sorted(headers))}; define it in that room"
+        headers = sorted(declared.get(function, ()))
+        if not headers or any(is_place_of(header, path) for header in headers):
+            continue
+        listed = [header for header in headers if is_listed(header, path)]
+        needed.update((header, os.path.basename(path)) for header in listed)
+        if not listed:
+            place = f"{os.path.splitext(headers[0])[0]}.cpp"
+            yield (f"{path}:{line}: {function[1]} is declared in {', '.join(headers)}; define it in {place}, "
+                   f"or declare it in {os.path.splitext(path)[0]}.h")
+    for header, (_, files) in sorted(ELSEWHERE.items()):
+        for file in files:
+            if (header, file) not in needed:
+                yield f"{file} defines nothing of {header} any more: remove it from ELSEWHERE"
+
+
+def reopened():
+    """Sentences about files with several anonymous namespaces, and about entries of REOPENED without."""
+    several = set()
+    for path in sorted(sources()):
+        if path.endswith(".cpp"):
+            with open(path, encoding="utf-8") as file:
+                count = len(re.findall(r"^namespace \{", file.read(), re.MULTILINE))
+            if count > 1:
+                several.add(path)
+                if path not in REOPENED:
+                    yield f"{path} opens {count} anonymous namespaces: make them one, or a file of each story"
+    yield from (f"{path} has one anonymous namespace now: remove it from REOPENED" for path in sorted(REOPENED.keys() - several))
 
 
 def main(tree):
@@ -74,7 +162,7 @@ def main(tree):
     if len(found) < 1000:
         print(f"only {len(found)} functions were found; the sources are not read")
         return 1
-    wrong = list(misplaced(found))
+    wrong = [*misplaced(found), *reopened()]
     print("\n".join(wrong) if wrong else f"{len(found)} functions lie where they are declared")
     return 1 if wrong else 0
 

@@ -10,7 +10,6 @@
 #include <regex>
 #include <set>
 
-#include "scenarios/files/csv.h"
 #include "scenarios/laboratory/tables/table.h"
 #include "scenarios/language/load_constants.h"
 #include "scenarios/predict/load_scenario.h"

@@ -54,7 +54,7 @@ TEST(BatchReport, AStepIsTimedWhereAnotherOfItsBatchFollows) {
   EXPECT_THAT(text, HasSubstr("4      1 to 4     1.00 s       256          -       -"));
 }
 
-// B = b·Σ Var / Σ(‖g‖² − Var): for expected norms (models/training/batch_rules.h) it is the noise scale that made them.
+// B = b·Σ Var / Σ(‖g‖² − Var): for expected norms (models/training/norm_test.h) it is the noise scale that made them.
 TEST(BatchReport, TheNoiseScaleIsThatOfTheNormsOfAllStepsTogether) {
   Trace trace = trace_of({0, 1, 2, 3}, {8, 8, 8, 8});
   for (std::size_t i = 0; i < 4; ++i) {

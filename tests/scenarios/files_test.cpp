@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "scenarios/files/files.h"
+#include "scenarios/files/output_file.h"
 #include "tests/support/command_test.h"
 #include "tests/support/printed.h"
 #include "tests/support/process_limits.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "models/training/growth.h"
+#include "models/training/loss_dynamics.h"
 #include "scenarios/commands/command_line/command.h"
 #include "tests/support/growth_asked.h"
 

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "models/training/growth.h"
+#include "models/training/loss_dynamics.h"
 #include "tests/support/command_test.h"
 #include "tests/support/drawn_runs.h"
 #include "tests/support/executing_test.h"

@@ -6,6 +6,7 @@
 #include "scenarios/files/usage_error.h"
 #include "scenarios/language/layer_lists.h"
 #include "scenarios/trainers/arguments.h"
+#include "scenarios/trainers/shell_words.h"
 
 namespace slipway::test {
 namespace {

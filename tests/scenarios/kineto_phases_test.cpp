@@ -1,5 +1,7 @@
 // `slipway compare` with a trace of PyTorch's profiler. A profiler's trace that is made of a prediction's own tasks has the
 // prediction's phases; a timeline that a person can add up has the sums that a person finds.
+#include "scenarios/commands/command_line/named_trace.h"
+#include "scenarios/commands/kineto/read_kineto.h"
 #include "scenarios/commands/kineto/step_phases.h"
 
 #include <fmt/format.h>
@@ -8,7 +10,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "scenarios/commands/command_line/options.h"
 #include "tests/support/command_test.h"
 #include "tests/support/kineto_file.h"
 

@@ -1,6 +1,8 @@
 // Traces of PyTorch's profiler: what is read of them, and what `slipway calibrate --kineto` fits to them. The traces are
 // made of known constants, which must come back.
+#include "models/machine/ring.h"
 #include "scenarios/commands/kineto/kineto_trace.h"
+#include "scenarios/commands/kineto/read_kineto.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

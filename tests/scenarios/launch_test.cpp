@@ -9,6 +9,8 @@
 #include <fstream>
 #include <thread>
 
+#include "scenarios/commands/execute/cores.h"
+#include "scenarios/commands/execute/free_port.h"
 #include "scenarios/commands/execute/launch.h"
 
 namespace slipway::test {

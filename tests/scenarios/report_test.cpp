@@ -1,6 +1,7 @@
 // The page of --report as text: what it holds, that it needs no network, that it is written whole or not at all. What it
 // does in a browser: tests/report/page_test.py.
 #include "scenarios/report/report.h"
+#include "scenarios/report/page.h"
 
 #include <gmock/gmock.h>
 

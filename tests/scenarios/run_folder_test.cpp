@@ -6,6 +6,7 @@
 #include "exec/run/checkpoint_folder.h"
 #include "exec/run/run_files.h"
 #include "scenarios/commands/execute/run_folder.h"
+#include "scenarios/commands/execute/set_aside.h"
 #include "tests/support/command_test.h"
 #include "tests/support/rank_script.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "scenarios/commands/command_line/command.h"
-#include "scenarios/commands/execute/bundle.h"
+#include "scenarios/commands/execute/learning_rate_end.h"
 #include "scenarios/language/scenario.h"
 #include "scenarios/predict/load_scenario.h"
 #include "schedules/step/action.h"

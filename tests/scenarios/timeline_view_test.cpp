@@ -1,5 +1,6 @@
 // The view of a step that pages show: causes, exposed communication, the critical path, identical ranks once, reduction.
 #include "scenarios/report/timeline_view.h"
+#include "scenarios/report/timeline_reduction.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

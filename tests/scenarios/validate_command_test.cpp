@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/commands/command_line/command.h"
-#include "scenarios/files/csv.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {

@@ -6,7 +6,8 @@
 
 #include "exec/run/checkpoint_file.h"
 #include "exec/run/checkpoint_folder.h"
-#include "scenarios/commands/weights/weight_folder.h"
+#include "scenarios/commands/weights/read_weight_folder.h"
+#include "scenarios/commands/weights/write_weight_folder.h"
 #include "scenarios/files/usage_error.h"
 #include "tests/support/executing_test.h"
 #include "tests/support/hugging_face_weights.h"

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <map>
 
-#include "models/machine/collectives.h"
 #include "models/machine/priced_cluster.h"
+#include "models/machine/ring.h"
 #include "schedules/check/check.h"
 #include "schedules/lower/lowering.h"
 #include "schedules/rules/rules.h"

@@ -4,8 +4,8 @@
 #include <random>
 #include <unordered_map>
 
-#include "models/machine/collectives.h"
 #include "models/machine/priced_cluster.h"
+#include "models/machine/ring.h"
 #include "sim/flight_table.h"
 #include "sim/simulate.h"
 #include "tests/support/hand_graph.h"

@@ -6,6 +6,7 @@
 
 #include "models/machine/cost.h"
 #include "models/machine/priced_cluster.h"
+#include "models/machine/ring.h"
 #include "schedules/lower/lowering.h"
 #include "schedules/time/critical_path.h"
 #include "schedules/time/durations.h"

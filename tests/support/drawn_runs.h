@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "models/fit/executed_run.h"
+#include "models/fit/gradient_noise.h"
 
 namespace slipway::test {
 

@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "scenarios/commands/execute/launch.h"
+#include "scenarios/commands/execute/free_port.h"
 #include "schedules/bundle/bundle.h"
 
 namespace slipway::test {

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "exec/run/run_files.h"
 #include "tests/support/losses_csv.h"
 #include "tests/support/rank_processes.h"
 #include "tests/support/tiny_runs.h"

@@ -8,8 +8,9 @@
 
 #include "exec/transport/cpu/transport_gloo.h"
 
+#include "exec/process/addresses.h"
 #include "exec/process/environment.h"
-#include "exec/process/store_tcp.h"
+#include "exec/process/store.h"
 
 namespace slipway::exec {
 namespace {

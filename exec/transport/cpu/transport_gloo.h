@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "exec/process/store.h"
 #include "exec/transport/transport.h"
 
 namespace slipway::exec {

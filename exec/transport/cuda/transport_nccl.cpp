@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "exec/process/environment.h"
+#include "exec/process/store.h"
 
 namespace slipway::exec {
 namespace {

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "exec/process/store.h"
 #include "exec/transport/transport.h"
 
 namespace slipway::exec {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "scenarios/commands/command_line/command.h"
-#include "scenarios/commands/command_line/progress.h"
+#include "scenarios/commands/command_line/interrupts.h"
 #include "scenarios/language/nearest.h"
 #include "scenarios/predict/load_scenario.h"
 
@@ -20,25 +20,6 @@ std::vector<Command>& registry() {
   static std::vector<Command> commands;
   return commands;
 }
-
-}  // namespace
-
-RegisterCommand::RegisterCommand(Command command) {
-  std::vector<Command>& commands = registry();
-  const auto after = std::ranges::upper_bound(commands, command.place, {}, &Command::place);
-  commands.insert(after, command);
-}
-
-const std::vector<Command>& all_commands() { return registry(); }
-
-const Command* command_named(std::string_view name) {
-  const auto found = std::ranges::find(all_commands(), name, &Command::name);
-  return found == all_commands().end() ? nullptr : &*found;
-}
-
-std::string_view slipway_version() { return SLIPWAY_VERSION; }
-
-namespace {
 
 void print_help(std::ostream& out) {
   out << "slipway " SLIPWAY_VERSION
@@ -75,6 +56,21 @@ int run_command(const Command& command, const std::vector<std::string>& args, st
 }
 
 }  // namespace
+
+RegisterCommand::RegisterCommand(Command command) {
+  std::vector<Command>& commands = registry();
+  const auto after = std::ranges::upper_bound(commands, command.place, {}, &Command::place);
+  commands.insert(after, command);
+}
+
+const std::vector<Command>& all_commands() { return registry(); }
+
+const Command* command_named(std::string_view name) {
+  const auto found = std::ranges::find(all_commands(), name, &Command::name);
+  return found == all_commands().end() ? nullptr : &*found;
+}
+
+std::string_view slipway_version() { return SLIPWAY_VERSION; }
 
 int run_slipway(const std::vector<std::string>& args, std::ostream& out, std::ostream& err,
                 std::vector<ScenarioError>* refused) {

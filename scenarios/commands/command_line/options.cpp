@@ -5,16 +5,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <limits>
-#include <ostream>
+#include <string_view>
+#include <utility>
 
-#include "scenarios/commands/command_line/command.h"
-#include "scenarios/files/files.h"
+#include "scenarios/files/usage_error.h"
 #include "scenarios/language/keys.h"
 #include "scenarios/language/nearest.h"
 #include "scenarios/language/quantity.h"
-#include "scenarios/predict/chrome_trace.h"
 
 namespace slipway::scenarios {
 
@@ -232,22 +230,6 @@ double CommandOptions::number(const std::string& name, double fallback) const {
   const std::optional<double> number = quantity(*given, Unit::pure);
   if (!number || *number <= 0) fail("option '--" + name + "': '" + *given + "' is no number above 0");
   return *number;
-}
-
-Trace trace_from(const std::string& path) {
-  if (const std::string reason = unreadable(path); !reason.empty())
-    throw UsageError("cannot read the trace " + path + ": " + reason +
-                     "; give a file that simulate --trace or execute wrote");
-  std::ifstream in(path);
-  try {
-    Trace trace = read_chrome_trace(in, path);
-    if (trace.records.empty()) {
-      throw std::runtime_error(path + " has no tasks; give a file that simulate --trace or execute wrote");
-    }
-    return trace;
-  } catch (const std::exception& error) {
-    throw UsageError(error.what());
-  }
 }
 
 }  // namespace slipway::scenarios

@@ -9,13 +9,13 @@
 // Guarded by tests/scenarios/command_line_test.cpp.
 #pragma once
 
-#include <iosfwd>
+#include <cstddef>
 #include <map>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
-#include "models/trace/trace.h"
 #include "scenarios/predict/answer_keys.h"
 
 namespace slipway::scenarios {
@@ -76,12 +76,5 @@ class CommandOptions {
   std::map<std::string, std::vector<std::string>> given_;
   std::vector<std::string> arguments_;
 };
-
-// Reads a trace that the user named. A file that is no complete trace of Slipway is a mistake of the user (exit status
-// 2), not a failure while running.
-// Guarded by tests/scenarios/compare_command_test.cpp and tests/scenarios/calibrate_command_test.cpp.
-
-// Throws UsageError with the file, the defect and the remedy.
-Trace trace_from(const std::string& path);
 
 }  // namespace slipway::scenarios

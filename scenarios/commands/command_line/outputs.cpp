@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "scenarios/commands/command_line/command.h"
-#include "scenarios/files/files.h"
+#include "scenarios/files/output_file.h"
 
 namespace slipway::scenarios {
 

@@ -1,14 +1,17 @@
-// Ctrl-C during long work.
+// A line on standard error for work that takes longer than two seconds. A terminal's line is rewritten in place;
+// elsewhere a new line appears every two seconds. Guarded by tests/scenarios/command_line_test.cpp.
 //
-// While a CatchInterrupts lives, SIGINT and SIGTERM end the work, not the process. The work calls asked() now and then.
-// Guarded by tests/scenarios/command_line_test.cpp.
+//   planning x: simulating the fastest, 12 done, at most 12 left, 50 % after 4 s, about 4 s left
+//   planning x: simulating the fastest, 12 done, at most 12 left, 50 % after 6 s, about 6 s left
+//   preparing x, 5.1 M tasks: 4 s of about 10 s                         (work that cannot report its share)
+//   fitting: 2 s                                                        (nor knows how long it takes)
 #pragma once
 
-#include <csignal>
+#include <cstddef>
 #include <functional>
-#include <iosfwd>
 #include <mutex>
 #include <optional>
+#include <ostream>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -17,31 +20,6 @@
 #include "models/namespaces.h"
 
 namespace slipway::scenarios {
-
-class CatchInterrupts {
- public:
-  CatchInterrupts();
-  ~CatchInterrupts();  // restores the previous handlers
-  CatchInterrupts(const CatchInterrupts&) = delete;
-  CatchInterrupts& operator=(const CatchInterrupts&) = delete;
-  static bool asked();
-
- private:
-  struct sigaction old_int_, old_term_;
-};
-
-// While one lives, SIGINT and SIGTERM end the process at once, with a line on standard error and exit status 1. For
-// work without results before its end. A CatchInterrupts inside takes precedence.
-class ExitOnInterrupt {
- public:
-  ExitOnInterrupt();
-  ~ExitOnInterrupt();
-  ExitOnInterrupt(const ExitOnInterrupt&) = delete;
-  ExitOnInterrupt& operator=(const ExitOnInterrupt&) = delete;
-
- private:
-  struct sigaction old_int_, old_term_;
-};
 
 // What a progress line says.
 struct ProgressState {
@@ -71,14 +49,6 @@ class PacedStream : public std::ostringstream {
  private:
   Pace pace_;
 };
-
-// A line on standard error for work that takes longer than two seconds. A terminal's line is rewritten in place;
-// elsewhere a new line appears every two seconds. Guarded by tests/scenarios/command_line_test.cpp.
-//
-//   planning x: simulating the fastest, 12 done, at most 12 left, 50 % after 4 s, about 4 s left
-//   planning x: simulating the fastest, 12 done, at most 12 left, 50 % after 6 s, about 6 s left
-//   preparing x, 5.1 M tasks: 4 s of about 10 s                         (work that cannot report its share)
-//   fitting: 2 s                                                        (nor knows how long it takes)
 
 // Its thread writes to `err`, so no other code may write there while it lives.
 class ProgressLine {

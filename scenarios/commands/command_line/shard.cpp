@@ -14,7 +14,7 @@
 #include "exec/run/checksum.h"
 #include "scenarios/commands/command_line/command.h"
 #include "scenarios/commands/command_line/outputs.h"
-#include "scenarios/files/files.h"
+#include "scenarios/files/output_file.h"
 #include "scenarios/files/usage_error.h"
 
 namespace slipway::scenarios {

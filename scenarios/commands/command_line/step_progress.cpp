@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "models/machine/priced_cluster.h"
+#include "scenarios/commands/command_line/interrupts.h"
 #include "scenarios/predict/readable.h"
 #include "schedules/time/durations.h"
 

@@ -32,53 +32,6 @@ bool is_table(std::string_view line) {
   return line.find("  ", indent) != std::string_view::npos && !is_picture(line);
 }
 
-}  // namespace
-
-std::string as_ascii(std::string_view text) {
-  std::string plain;
-  for (std::size_t at = 0; at < text.size();) {
-    std::size_t end = at + 1;
-    while (end < text.size() && continues(text[end])) ++end;
-    const std::string_view letter = text.substr(at, end - at);
-    const bool ascii = letter.size() == 1 && static_cast<unsigned char>(letter[0]) < 0x80;
-    const auto* const found =
-        std::find_if(likenesses.begin(), likenesses.end(), [&](const auto& pair) { return pair.first == letter; });
-    if (ascii) {
-      plain += letter;
-    } else {
-      plain += found == likenesses.end() ? "?" : found->second;
-    }
-    at = end;
-  }
-  return plain;
-}
-
-std::string broken_at_words(std::string_view line, int columns) {
-  const std::size_t indent = std::min(line.size(), line.find_first_not_of(' '));
-  std::string_view words = line.substr(indent);
-  const auto width = static_cast<std::size_t>(std::max(columns, 0));
-  if (letters_in(line) <= width || indent >= width || is_table(line) || is_picture(line)) return std::string(line);
-  std::string text(indent, ' ');
-  std::size_t used = indent;
-  for (bool first = true; !words.empty(); first = false) {
-    const std::string_view word = words.substr(0, words.find(' '));
-    const std::size_t size = letters_in(word);
-    if (!first && used + 1 + size > width) {
-      text += "\n" + std::string(indent, ' ');
-      used = indent;
-    } else if (!first) {
-      text += ' ';
-      ++used;
-    }
-    text += word;
-    used += size;
-    words.remove_prefix(std::min(words.size(), word.size() + 1));
-  }
-  return text;
-}
-
-namespace {
-
 using Letters = std::vector<std::string_view>;  // one column of the terminal each
 
 Letters letters_of(std::string_view line) {
@@ -136,6 +89,49 @@ std::string broken_cell(const std::string& head, const std::string& cell, std::s
 }
 
 }  // namespace
+
+std::string as_ascii(std::string_view text) {
+  std::string plain;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = at + 1;
+    while (end < text.size() && continues(text[end])) ++end;
+    const std::string_view letter = text.substr(at, end - at);
+    const bool ascii = letter.size() == 1 && static_cast<unsigned char>(letter[0]) < 0x80;
+    const auto* const found =
+        std::find_if(likenesses.begin(), likenesses.end(), [&](const auto& pair) { return pair.first == letter; });
+    if (ascii) {
+      plain += letter;
+    } else {
+      plain += found == likenesses.end() ? "?" : found->second;
+    }
+    at = end;
+  }
+  return plain;
+}
+
+std::string broken_at_words(std::string_view line, int columns) {
+  const std::size_t indent = std::min(line.size(), line.find_first_not_of(' '));
+  std::string_view words = line.substr(indent);
+  const auto width = static_cast<std::size_t>(std::max(columns, 0));
+  if (letters_in(line) <= width || indent >= width || is_table(line) || is_picture(line)) return std::string(line);
+  std::string text(indent, ' ');
+  std::size_t used = indent;
+  for (bool first = true; !words.empty(); first = false) {
+    const std::string_view word = words.substr(0, words.find(' '));
+    const std::size_t size = letters_in(word);
+    if (!first && used + 1 + size > width) {
+      text += "\n" + std::string(indent, ' ');
+      used = indent;
+    } else if (!first) {
+      text += ' ';
+      ++used;
+    }
+    text += word;
+    used += size;
+    words.remove_prefix(std::min(words.size(), word.size() + 1));
+  }
+  return text;
+}
 
 std::string table_in_parts(const std::vector<std::string>& lines, int columns) {
   const auto width = static_cast<std::size_t>(std::max(columns, 0));

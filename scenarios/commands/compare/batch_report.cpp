@@ -40,6 +40,17 @@ std::string noise_text(double sequences) {
   return (sequences < 1000 ? fmt::format("{:.3g}", sequences) : readable_count(sequences)) + " sequences";
 }
 
+std::string off_by(const BatchRow& row) {
+  if (!row.predicted_step_s || !row.measured.step_s) return "-";
+  return readable_share(std::abs(*row.predicted_step_s / *row.measured.step_s - 1));
+}
+
+// JSON has no infinity, the table has words for it.
+std::string noise_cell(const BatchRow& row) {
+  const double noise = row.measured.noise_scale.value_or(std::numeric_limits<double>::quiet_NaN());
+  return std::isfinite(noise) ? noise_text(noise) : std::isinf(noise) ? "no signal" : "-";
+}
+
 }  // namespace
 
 std::vector<BatchMeasured> batches_of(const Trace& trace, const StepTimes& times) {
@@ -113,21 +124,6 @@ std::vector<BatchRow> batch_rows(const std::vector<BatchMeasured>& batches, doub
   }
   return rows;
 }
-
-namespace {
-
-std::string off_by(const BatchRow& row) {
-  if (!row.predicted_step_s || !row.measured.step_s) return "-";
-  return readable_share(std::abs(*row.predicted_step_s / *row.measured.step_s - 1));
-}
-
-// JSON has no infinity, the table has words for it.
-std::string noise_cell(const BatchRow& row) {
-  const double noise = row.measured.noise_scale.value_or(std::numeric_limits<double>::quiet_NaN());
-  return std::isfinite(noise) ? noise_text(noise) : std::isinf(noise) ? "no signal" : "-";
-}
-
-}  // namespace
 
 const Description<BatchRow>& batch_keys() {
   static const Description<BatchRow> description =

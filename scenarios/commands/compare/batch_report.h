@@ -5,7 +5,7 @@
 //   16     1 to 12   0.10 s     10 k      21 sequences
 //   32     13 to 40  0.19 s     11 k      35 sequences
 //
-// Noise scale B = batch · Σ Var / Σ (‖g‖² − Var) over the batch's steps (models/training/batch_rules.h). Sums, because
+// Noise scale B = batch · Σ Var / Σ (‖g‖² − Var) over the batch's steps (models/training/norm_test.h). Sums, because
 // the estimate of one step is a ratio of two noisy numbers. Guarded by tests/scenarios/batch_report_test.cpp.
 #pragma once
 

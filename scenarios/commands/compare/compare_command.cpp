@@ -7,17 +7,19 @@
 #include <sstream>
 
 #include "scenarios/commands/command_line/command.h"
+#include "scenarios/commands/command_line/named_trace.h"
 #include "scenarios/commands/command_line/options.h"
 #include "scenarios/commands/command_line/progress.h"
 #include "scenarios/commands/compare/batch_report.h"
 #include "scenarios/commands/compare/compare_report.h"
 #include "scenarios/commands/compare/comparison.h"
 #include "scenarios/commands/compare/phase_comparison.h"
-#include "scenarios/files/files.h"
+#include "scenarios/commands/kineto/read_kineto.h"
 #include "scenarios/predict/description.h"
 #include "scenarios/predict/prepared_step.h"
 #include "scenarios/predict/readable.h"
 #include "scenarios/predict/scenario_of_trace.h"
+#include "scenarios/report/page.h"
 
 namespace slipway::scenarios {
 namespace {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "scenarios/predict/readable.h"
+#include "scenarios/report/sections.h"
 #include "schedules/time/replay.h"
 
 namespace slipway::scenarios {

@@ -119,54 +119,6 @@ std::vector<RankPeak> peaks_of_both(const Trace& predicted, const Trace& measure
   return peaks;
 }
 
-}  // namespace
-
-std::vector<double> peak_memory(const Trace& measured, int first, int last) {
-  std::vector<double> peaks(measured.ranks);
-  for (const TraceRecord& record : measured.records) {
-    if (record.step < first || record.step > last) continue;
-    double& peak = peaks[record.rank];
-    peak = std::max(peak, record.memory_peak_bytes);
-  }
-  const bool known = std::all_of(peaks.begin(), peaks.end(), [](double bytes) { return bytes > 0; });
-  return known ? peaks : std::vector<double>();
-}
-
-Comparison compare_traces(const Trace& predicted, const Trace& measured) {
-  if (predicted.window != measured.window)
-    throw std::invalid_argument(
-        "the tasks of one trace repeat after " + std::to_string(predicted.window) + " steps, of the other after " +
-        std::to_string(measured.window) +
-        ": the machine's profile decides how many steps bubble work takes; predict with the profile "
-        "that the run was executed with, or execute again with this one");
-  const StepTimes expected = step_times(predicted), found = step_times(measured);
-  Comparison comparison;
-  comparison.predicted_step_s = expected.period_s.back();
-  comparison.low_s = predicted.step_low_s, comparison.high_s = predicted.step_high_s;
-  comparison.predicted_idle_s = expected.idle_s.back();
-  comparison.measured_step_s = found.median_period_s;
-  comparison.measured_idle_s = found.median_idle_s;
-  comparison.window = predicted.window;
-  comparison.predicted_step = expected.last;
-  comparison.measured_before = steps_before(measured);
-  comparison.first_measured = found.first;
-  comparison.last_measured = found.last;
-  const std::vector<TaskPair> pairs = join(typical_step(predicted, expected.last + 1 - predicted.window, expected.last),
-                                           typical_step(measured, found.first, found.last), comparison);
-  if (pairs.empty()) {
-    throw std::invalid_argument(
-        "the traces have no task (rank, label) in common; compare a prediction and a "
-        "measurement of the same scenario");
-  }
-  comparison.joined = static_cast<std::int64_t>(pairs.size());
-  comparison.memory = peaks_of_both(predicted, measured, found.first, found.last);
-  comparison.kinds = sums_by_kind(pairs);
-  comparison.worst = five_worst(pairs);
-  return comparison;
-}
-
-namespace {
-
 // Signed error of a prediction. A measured time of zero has none, unless zero was predicted.
 std::string error_text(double error) {
   if (std::isnan(error)) return "0.0 %";
@@ -225,7 +177,81 @@ Description<TaskPair> task_keys() {
       .only_column("error", [](const TaskPair& pair) { return error_text(pair.predicted_s / pair.measured_s - 1); });
 }
 
+std::string kinds_text(const std::vector<KindComparison>& kinds) {
+  return "Work per kind of task (sum over ranks, waiting beside it):\n" + aligned_table(kind_keys().table(kinds), "  ");
+}
+
+std::string worst_text(const std::vector<TaskPair>& worst) {
+  return "The " + counted(static_cast<std::int64_t>(worst.size()), "task") + " with the largest difference:\n" +
+         aligned_table(task_keys().table(worst), "  ");
+}
+
+// The fullest ranks by measured memory.
+std::string memory_text(std::vector<RankPeak> peaks) {
+  constexpr std::size_t most_shown = 8;
+  if (peaks.empty()) return "";
+  std::stable_sort(peaks.begin(), peaks.end(),
+                   [](const RankPeak& a, const RankPeak& b) { return a.measured_bytes > b.measured_bytes; });
+  const std::string left_out =
+      most_shown < peaks.size() ? " (the fullest " + std::to_string(most_shown) + "; --json has all)" : "";
+  peaks.resize(std::min(peaks.size(), most_shown));
+  return "Peak memory of tensors per rank" + left_out + ":\n" + aligned_table(rank_peak_keys().table(peaks), "  ") +
+         '\n';
+}
+
+std::string one_sided_text(const std::string& side, const std::vector<std::string>& tasks) {
+  constexpr std::size_t most_shown = 5;
+  if (tasks.empty()) return "";
+  std::string text = counted(static_cast<std::int64_t>(tasks.size()), "task") + " only in the " + side + " trace: ";
+  for (std::size_t i = 0; i < std::min(tasks.size(), most_shown); ++i) text += (i == 0 ? "" : ", ") + tasks[i];
+  return text + (tasks.size() > most_shown ? ", ... (--json lists all)\n" : "\n");
+}
+
 }  // namespace
+
+std::vector<double> peak_memory(const Trace& measured, int first, int last) {
+  std::vector<double> peaks(measured.ranks);
+  for (const TraceRecord& record : measured.records) {
+    if (record.step < first || record.step > last) continue;
+    double& peak = peaks[record.rank];
+    peak = std::max(peak, record.memory_peak_bytes);
+  }
+  const bool known = std::all_of(peaks.begin(), peaks.end(), [](double bytes) { return bytes > 0; });
+  return known ? peaks : std::vector<double>();
+}
+
+Comparison compare_traces(const Trace& predicted, const Trace& measured) {
+  if (predicted.window != measured.window)
+    throw std::invalid_argument(
+        "the tasks of one trace repeat after " + std::to_string(predicted.window) + " steps, of the other after " +
+        std::to_string(measured.window) +
+        ": the machine's profile decides how many steps bubble work takes; predict with the profile "
+        "that the run was executed with, or execute again with this one");
+  const StepTimes expected = step_times(predicted), found = step_times(measured);
+  Comparison comparison;
+  comparison.predicted_step_s = expected.period_s.back();
+  comparison.low_s = predicted.step_low_s, comparison.high_s = predicted.step_high_s;
+  comparison.predicted_idle_s = expected.idle_s.back();
+  comparison.measured_step_s = found.median_period_s;
+  comparison.measured_idle_s = found.median_idle_s;
+  comparison.window = predicted.window;
+  comparison.predicted_step = expected.last;
+  comparison.measured_before = steps_before(measured);
+  comparison.first_measured = found.first;
+  comparison.last_measured = found.last;
+  const std::vector<TaskPair> pairs = join(typical_step(predicted, expected.last + 1 - predicted.window, expected.last),
+                                           typical_step(measured, found.first, found.last), comparison);
+  if (pairs.empty()) {
+    throw std::invalid_argument(
+        "the traces have no task (rank, label) in common; compare a prediction and a "
+        "measurement of the same scenario");
+  }
+  comparison.joined = static_cast<std::int64_t>(pairs.size());
+  comparison.memory = peaks_of_both(predicted, measured, found.first, found.last);
+  comparison.kinds = sums_by_kind(pairs);
+  comparison.worst = five_worst(pairs);
+  return comparison;
+}
 
 const Description<Comparison>& comparison_description() {
   const auto has_interval = [](const Comparison& c) { return c.high_s > 0; };
@@ -264,40 +290,6 @@ const Description<Comparison>& comparison_description() {
           .key("only_measured", "list", "tasks that only the measured trace has", &Comparison::only_measured);
   return description;
 }
-
-namespace {
-
-std::string kinds_text(const std::vector<KindComparison>& kinds) {
-  return "Work per kind of task (sum over ranks, waiting beside it):\n" + aligned_table(kind_keys().table(kinds), "  ");
-}
-
-std::string worst_text(const std::vector<TaskPair>& worst) {
-  return "The " + counted(static_cast<std::int64_t>(worst.size()), "task") + " with the largest difference:\n" +
-         aligned_table(task_keys().table(worst), "  ");
-}
-
-// The fullest ranks by measured memory.
-std::string memory_text(std::vector<RankPeak> peaks) {
-  constexpr std::size_t most_shown = 8;
-  if (peaks.empty()) return "";
-  std::stable_sort(peaks.begin(), peaks.end(),
-                   [](const RankPeak& a, const RankPeak& b) { return a.measured_bytes > b.measured_bytes; });
-  const std::string left_out =
-      most_shown < peaks.size() ? " (the fullest " + std::to_string(most_shown) + "; --json has all)" : "";
-  peaks.resize(std::min(peaks.size(), most_shown));
-  return "Peak memory of tensors per rank" + left_out + ":\n" + aligned_table(rank_peak_keys().table(peaks), "  ") +
-         '\n';
-}
-
-std::string one_sided_text(const std::string& side, const std::vector<std::string>& tasks) {
-  constexpr std::size_t most_shown = 5;
-  if (tasks.empty()) return "";
-  std::string text = counted(static_cast<std::int64_t>(tasks.size()), "task") + " only in the " + side + " trace: ";
-  for (std::size_t i = 0; i < std::min(tasks.size(), most_shown); ++i) text += (i == 0 ? "" : ", ") + tasks[i];
-  return text + (tasks.size() > most_shown ? ", ... (--json lists all)\n" : "\n");
-}
-
-}  // namespace
 
 std::vector<std::vector<std::string>> kind_rows(const Comparison& comparison) {
   return kind_keys().table(comparison.kinds);

@@ -37,6 +37,27 @@ void take(const StepPhases& of, double PhasePair::*side, std::vector<PhasePair>&
   }
 }
 
+std::string colour_of(const std::string& phase) {
+  if (phase == "idle") return "bubble";
+  return phase.find("messages") == std::string::npos ? phase : "exposed";
+}
+
+Bar phases_bar(const PhaseComparison& c, const std::string& side, double PhasePair::*seconds, double step_s) {
+  Bar bar{fmt::format("The step, {}: {}", side, readable_seconds(step_s)), "", {}};
+  for (const PhasePair& pair : c.phases)
+    bar.shares.push_back({pair.phase, readable_seconds(pair.*seconds), pair.*seconds / step_s, colour_of(pair.phase)});
+  return bar;
+}
+
+// The phase of the largest difference.
+std::string reason_of(const PhaseComparison& c) {
+  const PhasePair& most = *std::ranges::max_element(
+      c.phases, {}, [](const PhasePair& pair) { return std::abs(pair.measured_s - pair.predicted_s); });
+  return fmt::format("The step took {}, and {} were predicted. Of its phases, {} differs most: {}, predicted {}.",
+                     readable_seconds(c.measured_step_s), readable_seconds(c.predicted_step_s), most.phase,
+                     readable_seconds(most.measured_s), readable_seconds(most.predicted_s));
+}
+
 }  // namespace
 
 PhaseComparison compare_phases(const Trace& predicted, const KinetoTrace& measured) {
@@ -78,31 +99,6 @@ const Description<PhaseComparison>& phase_description() {
           .list("phases", "one object per phase; they sum to the step", &PhaseComparison::phases, phase_keys());
   return description;
 }
-
-namespace {
-
-std::string colour_of(const std::string& phase) {
-  if (phase == "idle") return "bubble";
-  return phase.find("messages") == std::string::npos ? phase : "exposed";
-}
-
-Bar phases_bar(const PhaseComparison& c, const std::string& side, double PhasePair::*seconds, double step_s) {
-  Bar bar{fmt::format("The step, {}: {}", side, readable_seconds(step_s)), "", {}};
-  for (const PhasePair& pair : c.phases)
-    bar.shares.push_back({pair.phase, readable_seconds(pair.*seconds), pair.*seconds / step_s, colour_of(pair.phase)});
-  return bar;
-}
-
-// The phase of the largest difference.
-std::string reason_of(const PhaseComparison& c) {
-  const PhasePair& most = *std::ranges::max_element(
-      c.phases, {}, [](const PhasePair& pair) { return std::abs(pair.measured_s - pair.predicted_s); });
-  return fmt::format("The step took {}, and {} were predicted. Of its phases, {} differs most: {}, predicted {}.",
-                     readable_seconds(c.measured_step_s), readable_seconds(c.predicted_step_s), most.phase,
-                     readable_seconds(most.measured_s), readable_seconds(most.predicted_s));
-}
-
-}  // namespace
 
 Report report_of(const PhaseComparison& c, const std::string& scenario) {
   Report report;

@@ -12,15 +12,16 @@
 
 #include "scenarios/commands/command_line/command.h"
 #include "scenarios/commands/command_line/options.h"
-#include "scenarios/commands/execute/bundle.h"
 #include "scenarios/commands/execute/confirm_page.h"
 #include "scenarios/commands/execute/confirmation.h"
 #include "scenarios/commands/execute/execution.h"
+#include "scenarios/commands/execute/learning_rate_end.h"
 #include "scenarios/commands/execute/rank_program.h"
-#include "scenarios/files/files.h"
+#include "scenarios/files/output_file.h"
 #include "scenarios/predict/load_scenario.h"
 #include "scenarios/predict/prepared_step.h"
 #include "scenarios/predict/readable.h"
+#include "scenarios/report/page.h"
 
 namespace slipway::scenarios {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "scenarios/commands/compare/compare_report.h"
 #include "scenarios/predict/readable.h"
+#include "scenarios/report/sections.h"
 
 namespace slipway::scenarios {
 namespace {

@@ -88,6 +88,43 @@ Description<ConfirmedCase> case_keys(bool with_intervals) {
   return keys;
 }
 
+struct Answer {
+  const std::string& baseline;
+  const Confirmation& confirmation;
+};
+const Confirmation& confirmation_in(const Answer& answer) { return answer.confirmation; }
+
+const Description<Answer>& description() {
+  const auto error = [](double ConfirmedCase::*said) {
+    return [said](const Answer& a) { return median_error(a.confirmation.cases, said); };
+  };
+  static const Description<Answer> description =
+      Description<Answer>()
+          .key("median_error", "share",
+               "|predicted / measured - 1| of the case in the middle (the larger of the middle two)",
+               error(&ConfirmedCase::predicted_s))
+          .key("median_case", "text", "name of that case",
+               [](const Answer& a) { return middle_of(a.confirmation.cases, &ConfirmedCase::predicted_s).name; })
+          .key("median_error_scaled", "share", "the same of the baseline's step scaled by FLOPs, without any model",
+               error(&ConfirmedCase::scaled_s))
+          .key("median_error_simulated", "share", "the same of the simulated step, without the baseline's measurement",
+               error(&ConfirmedCase::simulated_s))
+          .key("rounds", "count", "times that the baseline and every case were executed",
+               of(confirmation_in, &Confirmation::rounds))
+          .key("baseline", "text", "name of the run that predictions start from",
+               [](const Answer& a) { return a.baseline; })
+          .key("baseline_simulated_s", "s", "its step, by the profile",
+               of(confirmation_in, &Confirmation::baseline_simulated_s))
+          .key("baseline_measured_s", "s", "its step, median over the rounds",
+               of(confirmation_in, &Confirmation::baseline_measured_s))
+          .key("baseline_spread", "share", "half of (slowest - fastest round) / median; null of one round",
+               of(confirmation_in, &Confirmation::baseline_spread))
+          .else_null()
+          .list("cases", "one object per case, in the order given", of(confirmation_in, &Confirmation::cases),
+                case_keys(true));
+  return description;
+}
+
 }  // namespace
 
 Confirmation confirmation_of(const RunCase& baseline, const std::vector<RunCase>& cases) {
@@ -141,47 +178,6 @@ std::string confirmation_text(const std::string& baseline_name, const Confirmati
          fmt::format("predicted {}, measured {}, off by {:.1f} %\n", readable(middle.predicted_s),
                      readable(middle.measured_s), 100 * error_of(middle.predicted_s, middle));
 }
-
-namespace {
-
-struct Answer {
-  const std::string& baseline;
-  const Confirmation& confirmation;
-};
-const Confirmation& confirmation_in(const Answer& answer) { return answer.confirmation; }
-
-const Description<Answer>& description() {
-  const auto error = [](double ConfirmedCase::*said) {
-    return [said](const Answer& a) { return median_error(a.confirmation.cases, said); };
-  };
-  static const Description<Answer> description =
-      Description<Answer>()
-          .key("median_error", "share",
-               "|predicted / measured - 1| of the case in the middle (the larger of the middle two)",
-               error(&ConfirmedCase::predicted_s))
-          .key("median_case", "text", "name of that case",
-               [](const Answer& a) { return middle_of(a.confirmation.cases, &ConfirmedCase::predicted_s).name; })
-          .key("median_error_scaled", "share", "the same of the baseline's step scaled by FLOPs, without any model",
-               error(&ConfirmedCase::scaled_s))
-          .key("median_error_simulated", "share", "the same of the simulated step, without the baseline's measurement",
-               error(&ConfirmedCase::simulated_s))
-          .key("rounds", "count", "times that the baseline and every case were executed",
-               of(confirmation_in, &Confirmation::rounds))
-          .key("baseline", "text", "name of the run that predictions start from",
-               [](const Answer& a) { return a.baseline; })
-          .key("baseline_simulated_s", "s", "its step, by the profile",
-               of(confirmation_in, &Confirmation::baseline_simulated_s))
-          .key("baseline_measured_s", "s", "its step, median over the rounds",
-               of(confirmation_in, &Confirmation::baseline_measured_s))
-          .key("baseline_spread", "share", "half of (slowest - fastest round) / median; null of one round",
-               of(confirmation_in, &Confirmation::baseline_spread))
-          .else_null()
-          .list("cases", "one object per case, in the order given", of(confirmation_in, &Confirmation::cases),
-                case_keys(true));
-  return description;
-}
-
-}  // namespace
 
 std::vector<AnswerKeys> confirm_answers() { return {{"confirm --json", description().keys()}}; }
 

@@ -1,22 +1,19 @@
-// The options of `slipway execute`, and its --help. Guarded by tests/scenarios/command_line_test.cpp.
+// One request to `slipway execute`, and its answer: one trace of all ranks, losses, and the prediction beside it.
+// Guarded by tests/scenarios/execute_command_test.cpp and tests/scenarios/confirm_command_test.cpp.
 #pragma once
 
-#include <iosfwd>
+#include <cstddef>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
 #include "models/trace/trace.h"
-#include "scenarios/commands/command_line/options.h"
 #include "scenarios/commands/execute/resumption.h"
 #include "scenarios/commands/execute/run_weights.h"
 #include "scenarios/predict/prepared_step.h"
 
 namespace slipway::scenarios {
-
-CommandOptions execute_options();
-
-// One request to `slipway execute`, and its answer. Guarded by tests/scenarios/execute_command_test.cpp.
 
 constexpr int fewest_confirmed = 3;  // steps: the first warms up, the last has no successor
 

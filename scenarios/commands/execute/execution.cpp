@@ -25,85 +25,6 @@ double executed_mfu(const PreparedStep& prepared, double tokens_per_s) {
   return peak > 0 ? tokens_per_s * mfu_flops_per_token(prepared.scenario.step.model) / peak : 0;
 }
 
-}  // namespace
-
-void refuse_what_cannot_run(const Scenario& scenario) {
-  std::vector<std::string> reasons;
-  for (const Refusal& refusal : not_executable(scenario.step, scenario.run, scenario.growth.given))
-    reasons.push_back(text_of(refusal));
-  const bool evaluates = scenario.step.fill == Fill::evaluation;
-  for (const auto& [key, path] :
-       {std::pair{"run.data", scenario.run.data},
-        std::pair{"run.evaluation_data", evaluates ? scenario.run.evaluation_data : std::string()}})
-    if (const std::string why = path.empty() ? "" : why_no_sample(path, scenario.step.model); !why.empty())
-      reasons.push_back(std::string(key) + ": " + why);
-  if (reasons.empty()) return;
-  std::string text = "this scenario can be simulated but not executed:";
-  for (const std::string& reason : reasons) text += "\n" + scenario.path + ": " + reason;
-  throw UsageError(text);
-}
-
-void refuse_graphs(const PreparedStep& prepared) {
-  if (const auto refusal = not_recordable(prepared.graph)) throw UsageError(text_of(*refusal));
-}
-
-void refuse_what_does_not_fit(const PreparedStep& prepared) {
-  const Timeline timeline = replay(prepared.graph, prepared.durations);
-  const std::vector<Violation> violations = memory_violations(prepared, timeline);
-  if (violations.empty()) return;
-  const std::string batch =
-      prepared.scenario.growth.given
-          ? fmt::format(" with batch {}, to which training.growth leads", prepared.graph.step.global_batch)
-          : "";
-  throw UsageError("the scenario does not fit into memory" + batch +
-                   "; nothing was started (--force starts all the same): " + violations.front().message + "\n" +
-                   memory_text(stage_memory(prepared, timeline)));
-}
-
-std::vector<std::string> execution_notes(const Scenario& scenario, const std::string& program) {
-  std::vector<std::string> notes;
-  const bool gpus = computes_on_gpus(program);
-  for (const NodeGroup& group : scenario.cluster.groups) {
-    if ((group.machine.cores == 0) == gpus) continue;
-    notes.push_back("the scenario's machine is " + group.machine.name + "; the ranks run on this machine's " +
-                    (gpus ? "GPUs" : "CPU") + ", so times are not that machine's");
-    break;
-  }
-  if (writes_scores(scenario.step.kernels) && !(gpus && scenario.step.dtype == Dtype::float64))
-    notes.push_back(std::string("schedule.kernels says that attention writes its scores to memory; the ranks' "
-                                "attention does not, so time and "
-                                "memory are predicted for other kernels; set schedule.kernels: ") +
-                    (gpus ? "flash2_rmsnorm" : "flash2"));
-  if (gpus) return notes;
-  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
-  const int ranks = rank_count(scenario.step.layout);
-  if (cores > 0 && ranks > cores) {
-    notes.push_back(fmt::format("{} share {}; slipway-rank computes with one thread per rank", counted(ranks, "rank"),
-                                counted(cores, "core")));
-  }
-  return notes;
-}
-
-std::vector<std::string> evaluation_notes(const PreparedStep& prepared, int done) {
-  const Scenario& scenario = prepared.scenario;
-  const int steps = scenario.run.steps - done, window = prepared.graph.window;
-  if (scenario.step.fill != Fill::evaluation) {
-    if (scenario.run.evaluation_data.empty()) return {};
-    const bool can = !uses_kfac(prepared.graph.step) && !scenario.growth.given;
-    return {std::string("run.evaluation_data is not read, because nothing evaluates it; ") +
-            (can ? "set schedule.fill to evaluation"
-                 : "evaluation needs schedule.fill evaluation, run.optimizer adamw and a batch that stays")};
-  }
-  if (steps >= window) return {};
-  return {
-      fmt::format("the held-out loss is printed at the end of windows of {}, but only {} will run, so there is none; "
-                  "raise run.steps "
-                  "to {}, or lower schedule.evaluation_micro_batches",
-                  counted(window, "step"), counted(steps, "step"), done + window)};
-}
-
-namespace {
-
 bool knows_rates(const std::vector<LossPoint>& losses) {
   return std::all_of(losses.begin(), losses.end(),
                      [](const LossPoint& point) { return point.learning_rate.has_value(); });
@@ -128,46 +49,12 @@ Description<LossPoint> loss_keys() {
       .if_any();
 }
 
-}  // namespace
-
-std::string loss_table(const std::vector<LossPoint>& losses) {
-  constexpr std::size_t most_rows = 12;
-  const bool evaluates = std::any_of(losses.begin(), losses.end(),
-                                     [](const LossPoint& point) { return point.evaluation_loss.has_value(); });
-  std::vector<LossPoint> chosen = losses;  // steps with a held-out loss first
-  if (evaluates)
-    std::erase_if(chosen,
-                  [&](const LossPoint& point) { return !point.evaluation_loss && point.step != losses.back().step; });
-  const std::size_t stride = (chosen.size() + most_rows - 1) / most_rows;
-  std::vector<LossPoint> shown;
-  for (std::size_t i = 0; i < chosen.size(); ++i)
-    if (i % stride == 0 || i + 1 == chosen.size()) shown.push_back(chosen[i]);
-  return aligned_table(loss_keys().table(shown), "  ");
-}
-
-namespace {
-
 std::string fullest_rank(const Execution& run) {
   const std::vector<double> peaks = peak_memory(run.trace, run.times.first, run.times.last);
   if (peaks.empty()) return "-";
   const auto fullest = std::max_element(peaks.begin(), peaks.end());
   return fmt::format("{} (rank {})", readable_bytes(*fullest), fullest - peaks.begin());
 }
-
-}  // namespace
-
-double tokens_per_s(const PreparedStep& prepared, const Execution& run) {
-  if (run.batches.empty()) return tokens_per_step(prepared.scenario) / run.times.median_period_s;
-  double samples = 0, seconds = 0;
-  for (const BatchMeasured& each : run.batches)
-    for (int step = std::max(each.first, run.times.first); step <= std::min(each.last, run.times.last); ++step) {
-      samples += static_cast<double>(each.batch);
-      seconds += run.times.period_s[step - run.times.first];
-    }
-  return samples * static_cast<double>(prepared.scenario.step.model->sequence) / seconds;
-}
-
-namespace {
 
 // The step time of the batch that ran most steps: between two batches lies no step.
 double step_time_of_run(const Execution& run) {
@@ -297,6 +184,107 @@ const Description<Answer>& description() {
 }
 
 }  // namespace
+
+void refuse_what_cannot_run(const Scenario& scenario) {
+  std::vector<std::string> reasons;
+  for (const Refusal& refusal : not_executable(scenario.step, scenario.run, scenario.growth.given))
+    reasons.push_back(text_of(refusal));
+  const bool evaluates = scenario.step.fill == Fill::evaluation;
+  for (const auto& [key, path] :
+       {std::pair{"run.data", scenario.run.data},
+        std::pair{"run.evaluation_data", evaluates ? scenario.run.evaluation_data : std::string()}})
+    if (const std::string why = path.empty() ? "" : why_no_sample(path, scenario.step.model); !why.empty())
+      reasons.push_back(std::string(key) + ": " + why);
+  if (reasons.empty()) return;
+  std::string text = "this scenario can be simulated but not executed:";
+  for (const std::string& reason : reasons) text += "\n" + scenario.path + ": " + reason;
+  throw UsageError(text);
+}
+
+void refuse_graphs(const PreparedStep& prepared) {
+  if (const auto refusal = not_recordable(prepared.graph)) throw UsageError(text_of(*refusal));
+}
+
+void refuse_what_does_not_fit(const PreparedStep& prepared) {
+  const Timeline timeline = replay(prepared.graph, prepared.durations);
+  const std::vector<Violation> violations = memory_violations(prepared, timeline);
+  if (violations.empty()) return;
+  const std::string batch =
+      prepared.scenario.growth.given
+          ? fmt::format(" with batch {}, to which training.growth leads", prepared.graph.step.global_batch)
+          : "";
+  throw UsageError("the scenario does not fit into memory" + batch +
+                   "; nothing was started (--force starts all the same): " + violations.front().message + "\n" +
+                   memory_text(stage_memory(prepared, timeline)));
+}
+
+std::vector<std::string> execution_notes(const Scenario& scenario, const std::string& program) {
+  std::vector<std::string> notes;
+  const bool gpus = computes_on_gpus(program);
+  for (const NodeGroup& group : scenario.cluster.groups) {
+    if ((group.machine.cores == 0) == gpus) continue;
+    notes.push_back("the scenario's machine is " + group.machine.name + "; the ranks run on this machine's " +
+                    (gpus ? "GPUs" : "CPU") + ", so times are not that machine's");
+    break;
+  }
+  if (writes_scores(scenario.step.kernels) && !(gpus && scenario.step.dtype == Dtype::float64))
+    notes.push_back(std::string("schedule.kernels says that attention writes its scores to memory; the ranks' "
+                                "attention does not, so time and "
+                                "memory are predicted for other kernels; set schedule.kernels: ") +
+                    (gpus ? "flash2_rmsnorm" : "flash2"));
+  if (gpus) return notes;
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int ranks = rank_count(scenario.step.layout);
+  if (cores > 0 && ranks > cores) {
+    notes.push_back(fmt::format("{} share {}; slipway-rank computes with one thread per rank", counted(ranks, "rank"),
+                                counted(cores, "core")));
+  }
+  return notes;
+}
+
+std::vector<std::string> evaluation_notes(const PreparedStep& prepared, int done) {
+  const Scenario& scenario = prepared.scenario;
+  const int steps = scenario.run.steps - done, window = prepared.graph.window;
+  if (scenario.step.fill != Fill::evaluation) {
+    if (scenario.run.evaluation_data.empty()) return {};
+    const bool can = !uses_kfac(prepared.graph.step) && !scenario.growth.given;
+    return {std::string("run.evaluation_data is not read, because nothing evaluates it; ") +
+            (can ? "set schedule.fill to evaluation"
+                 : "evaluation needs schedule.fill evaluation, run.optimizer adamw and a batch that stays")};
+  }
+  if (steps >= window) return {};
+  return {
+      fmt::format("the held-out loss is printed at the end of windows of {}, but only {} will run, so there is none; "
+                  "raise run.steps "
+                  "to {}, or lower schedule.evaluation_micro_batches",
+                  counted(window, "step"), counted(steps, "step"), done + window)};
+}
+
+std::string loss_table(const std::vector<LossPoint>& losses) {
+  constexpr std::size_t most_rows = 12;
+  const bool evaluates = std::any_of(losses.begin(), losses.end(),
+                                     [](const LossPoint& point) { return point.evaluation_loss.has_value(); });
+  std::vector<LossPoint> chosen = losses;  // steps with a held-out loss first
+  if (evaluates)
+    std::erase_if(chosen,
+                  [&](const LossPoint& point) { return !point.evaluation_loss && point.step != losses.back().step; });
+  const std::size_t stride = (chosen.size() + most_rows - 1) / most_rows;
+  std::vector<LossPoint> shown;
+  for (std::size_t i = 0; i < chosen.size(); ++i)
+    if (i % stride == 0 || i + 1 == chosen.size()) shown.push_back(chosen[i]);
+  return aligned_table(loss_keys().table(shown), "  ");
+}
+
+double tokens_per_s(const PreparedStep& prepared, const Execution& run) {
+  if (run.batches.empty()) return tokens_per_step(prepared.scenario) / run.times.median_period_s;
+  double samples = 0, seconds = 0;
+  for (const BatchMeasured& each : run.batches)
+    for (int step = std::max(each.first, run.times.first); step <= std::min(each.last, run.times.last); ++step) {
+      samples += static_cast<double>(each.batch);
+      seconds += run.times.period_s[step - run.times.first];
+    }
+  return samples * static_cast<double>(prepared.scenario.step.model->sequence) / seconds;
+}
 
 std::string report_text(const PreparedStep& prepared, const Execution& run) {
   const int before = steps_before(run.trace);

@@ -1,202 +1,20 @@
 #include "scenarios/commands/execute/launch.h"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <sched.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <fstream>
-#include <optional>
-#include <random>
+#include <iterator>
 #include <stdexcept>
-#include <string>
 
 #include "exec/run/whole_file.h"
+#include "scenarios/commands/execute/piped_child.h"
 #include "schedules/graph/child_process.h"
 
 namespace slipway::scenarios {
-
-namespace {
-
-// Our environment with `added` on top, as "NAME=value".
-std::vector<std::string> merged_environment(const std::map<std::string, std::string>& added) {
-  std::vector<std::string> entries;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    if (!added.contains(text.substr(0, text.find('=')))) entries.push_back(text);
-  }
-  for (const auto& [name, value] : added) entries.push_back(name + "=" + value);
-  return entries;
-}
-
-std::vector<char*> pointers_to(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-// Runs between fork and exec: only system calls; all memory is prepared before.
-[[noreturn]] void become(char* const* arguments, char* const* environment, const std::optional<cpu_set_t>& cores,
-                         int out, int errors, int failure) {
-  ::setpgid(0, 0);
-  // Binding makes a run faster, not right. Where the system refuses it, the rank runs unbound.
-  if (cores) ::sched_setaffinity(0, sizeof *cores, &*cores);
-  struct sigaction standard = {};
-  standard.sa_handler = SIG_DFL;
-  ::sigaction(SIGINT, &standard, nullptr);
-  ::sigaction(SIGTERM, &standard, nullptr);
-  ::dup2(out, STDOUT_FILENO);
-  ::dup2(errors, STDERR_FILENO);
-  ::execve(arguments[0], arguments, environment);
-  const int reason = errno;
-  [[maybe_unused]] const auto written = ::write(failure, &reason, sizeof reason);
-  ::_exit(127);
-}
-
-std::optional<cpu_set_t> set_of(const std::vector<int>& cores) {
-  if (cores.empty()) return std::nullopt;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const int core : cores) CPU_SET(static_cast<std::size_t>(core), &set);
-  return set;
-}
-
-// Waits until the child has become its program or says why not: `failure` is readable then. False where it was stopped
-// (SIGSTOP) before that and does not go on: nothing would ever come.
-bool has_become(int failure, pid_t pid) {
-  constexpr int look_ms = 100, most_looks = 50;
-  for (int stopped = 0; stopped < most_looks;) {
-    pollfd event{failure, POLLIN, 0};
-    if (::poll(&event, 1, look_ms) > 0) return true;
-    siginfo_t state{};
-    const bool is_stopped =
-        ::waitid(P_PID, static_cast<id_t>(pid), &state, WSTOPPED | WNOHANG | WNOWAIT) == 0 && state.si_pid == pid;
-    stopped = is_stopped ? stopped + 1 : 0;
-  }
-  return false;
-}
-
-}  // namespace
-
-ChildProcess start_child(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment,
-                         const std::vector<int>& cores) {
-  std::vector<std::string> arguments = command, variables = merged_environment(environment);
-  const std::vector<char*> argv = pointers_to(arguments), envp = pointers_to(variables);
-  const std::optional<cpu_set_t> core_set = set_of(cores);
-  const std::string purpose = "cannot start " + command[0];
-  Pipe out = open_pipe(purpose), errors = open_pipe(purpose), failure = open_pipe(purpose);
-  const pid_t pid =
-      fork_child(purpose, [&] { become(argv.data(), envp.data(), core_set, out.write, errors.write, failure.write); });
-  ::setpgid(pid, pid);  // here and in the child: whichever comes first
-  for (Pipe* pipe : {&out, &errors, &failure}) pipe->write.close();
-  int reason = 0;
-  const bool became = has_become(failure.read, pid);
-  if (!became) ::kill(pid, SIGKILL);
-  const bool failed = read_all(failure.read, &reason, sizeof reason);  // end of file after a successful exec
-  if (failed || !became) {
-    reap(pid);
-    throw std::runtime_error(purpose + ": " +
-                             (became ? std::strerror(reason) : "its process was stopped before it began"));
-  }
-  for (const Pipe* pipe : {&out, &errors}) ::fcntl(pipe->read, F_SETFL, O_NONBLOCK);
-  return {pid, {out.read.release(), {}}, {errors.read.release(), {}}};
-}
-
-void signal_child(const ChildProcess& child, int signal) {
-  if (child.pid > 0) ::kill(-child.pid, signal);
-}
-
-void LinePipe::drain(const std::function<void(std::string_view)>& line) {
-  while (descriptor >= 0) {
-    errno = 0;
-    if (!read_some(descriptor, partial)) {
-      if (errno == EAGAIN) return;
-      return close(line);
-    }
-    std::size_t begin = 0;
-    for (std::size_t end; (end = partial.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      line(std::string_view(partial).substr(begin, end - begin));
-    }
-    partial.erase(0, begin);
-  }
-}
-
-void LinePipe::close(const std::function<void(std::string_view)>& line) {
-  if (descriptor < 0) return;
-  if (!partial.empty()) line(partial);
-  partial.clear();
-  ::close(descriptor);
-  descriptor = -1;
-}
-
-std::vector<int> usable_cores() {
-  cpu_set_t set;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0)
-    throw std::runtime_error(std::string("cannot read which cores may be used: ") + std::strerror(errno));
-  std::vector<int> cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  }
-  return cores;
-}
-
-std::vector<int> cores_of_rank(const std::vector<int>& usable, int rank, int ranks) {
-  const int share = static_cast<int>(usable.size()) / ranks;
-  const auto first = usable.begin() + rank * share;
-  return {first, first + share};
-}
-
-namespace {
-
-constexpr int lowest = 10000;
-
-// The first of the ports that the kernel hands out by itself.
-int first_ephemeral() {
-  std::ifstream file("/proc/sys/net/ipv4/ip_local_port_range");
-  int first = 0;
-  return file >> first ? first : 32768;  // Linux's default
-}
-
-// Tries to bind `port`; for 0 the kernel chooses. Returns the bound port, or 0 with errno.
-int bound_port(int port) {
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  socklen_t size = sizeof address;
-  const bool bound = listener >= 0 && ::bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                     ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  const int reason = errno;
-  if (listener >= 0) ::close(listener);
-  errno = reason;
-  return bound ? ntohs(address.sin_port) : 0;
-}
-
-}  // namespace
-
-int free_port() {
-  constexpr int tries = 100;
-  if (const int end = first_ephemeral(); end > lowest + tries) {
-    std::random_device random;
-    std::uniform_int_distribution<int> any(lowest, end - 1);
-    for (int i = 0; i < tries; ++i)
-      if (const int port = bound_port(any(random)); port > 0) return port;
-  }
-  const int port = bound_port(0);
-  if (port == 0) throw std::runtime_error(std::string("no free TCP port on 127.0.0.1: ") + std::strerror(errno));
-  return port;
-}
 
 namespace {
 

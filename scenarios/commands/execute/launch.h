@@ -1,8 +1,14 @@
-// One child process with its output in pipes: the launcher's fork and exec.
-// Guarded by tests/scenarios/launch_test.cpp.
+// Starts one process per rank, passes their output on, and ends all of them when one fails.
+//
+//   fork/exec ranks ──► poll their output ──► all ended well? ──► done
+//                          │ first failure at t          t + grace_s       t + grace_s + kill_s
+//                          └── survivors may end by themselves ── SIGTERM ──── SIGKILL ──► name the first
+//
+// The survivors first get time for their own message: they watch each other's heartbeat and report who failed and why.
+// Every rank is a separate process group, so Ctrl-C reaches it through the launcher. It dies with the launcher,
+// whatever kills that.
+// Guarded by tests/scenarios/launch_test.cpp with a shell script as the rank program.
 #pragma once
-
-#include <sys/types.h>
 
 #include <functional>
 #include <map>
@@ -14,68 +20,6 @@
 #include "models/namespaces.h"
 
 namespace slipway::scenarios {
-
-// The reading end of a pipe, cut into lines. -1: closed.
-struct LinePipe {
-  int descriptor = -1;
-  std::string partial;  // the line so far
-  // Takes the available bytes without blocking; closes at the end of the stream. `line` gets whole lines, and at the
-  // end also an unfinished one.
-  void drain(const std::function<void(std::string_view)>& line);
-  void close(const std::function<void(std::string_view)>& line);
-};
-
-struct ChildProcess {
-  pid_t pid = -1;
-  LinePipe output, errors;
-};
-
-// Starts a program (path, no search) in its own process group, bound to `cores` (empty: not bound). It gets SIGKILL
-// when this process dies. Throws std::runtime_error with the program and the reason when it cannot run.
-ChildProcess start_child(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment,
-                         const std::vector<int>& cores = {});
-
-// Signals the whole group of the child. Harmless when it has ended.
-void signal_child(const ChildProcess& child, int signal);
-
-// The cores of a rank on this machine: its own, when there are enough.
-//
-//   4 cores, 2 ranks:  rank 0 → cores 0 1     rank 1 → cores 2 3     4 cores, 5 ranks: no binding
-//
-// A rank is several threads that take turns: a compute lane, communication lanes, the transport's own thread.
-// Unbound, a thread that wakes up often lands on another rank's core. It stops that rank's compute, and the whole group
-// waits for it.
-// Guarded by tests/scenarios/launch_test.cpp.
-
-// The cores that this process may use, in ascending order.
-std::vector<int> usable_cores();
-
-// The rank's share of `usable`: equal, consecutive, disjoint between ranks. Empty (no binding) with more ranks than
-// cores.
-std::vector<int> cores_of_rank(const std::vector<int>& usable, int rank, int ranks);
-
-// A port for the store of a run that starts on this machine.
-//
-//   1024 ········ 10000 ─── chosen from ─── 32767 │ 32768 ── the kernel gives these to anybody ── 60999
-//
-// Seconds pass between the choice and rank 0's listening (LibTorch loads). The kernel may meanwhile give a port of its
-// own range to a connection or to a Gloo listener. Worse, a rank that knocks there before rank 0 listens may get that
-// port for its own end and connect to itself. So the port lies below that range.
-// Guarded by tests/scenarios/launch_test.cpp.
-
-// A free port of 127.0.0.1. Throws std::runtime_error when there is none.
-int free_port();
-
-// Starts one process per rank, passes their output on, and ends all of them when one fails.
-//
-//   fork/exec ranks ──► poll their output ──► all ended well? ──► done
-//                          │ first failure at t          t + grace_s       t + grace_s + kill_s
-//                          └── survivors may end by themselves ── SIGTERM ──── SIGKILL ──► name the first
-//
-// The survivors first get time for their own message: they watch each other's heartbeat and report who failed and why.
-// Every rank is a separate process group, so Ctrl-C reaches it through the launcher. It dies with the launcher,
-// whatever kills that.
-// Guarded by tests/scenarios/launch_test.cpp with a shell script as the rank program.
 
 struct RankProcess {
   int rank = 0;

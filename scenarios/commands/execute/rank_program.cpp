@@ -14,6 +14,8 @@
 
 #include "exec/run/launchers.h"
 #include "exec/run/run_files.h"
+#include "scenarios/commands/execute/cores.h"
+#include "scenarios/commands/execute/free_port.h"
 #include "scenarios/commands/execute/launch.h"
 #include "scenarios/files/program_folder.h"
 
@@ -51,6 +53,14 @@ void require_torch(const std::filesystem::path& program) {
   if (result.first_failure) throw std::runtime_error(said.empty() ? describe(*result.first_failure) : said);
 }
 
+// 128 random bits, the secret of one run's ranks.
+std::string drawn_token() {
+  std::random_device random;
+  std::string token;
+  for (int i = 0; i < 4; ++i) token += fmt::format("{:08x}", random());
+  return token;
+}
+
 }  // namespace
 
 std::string rank_program() {
@@ -64,18 +74,6 @@ std::string rank_program() {
                            (named ? "set SLIPWAY_RANK to the path of slipway-rank"
                                   : "build it with LibTorch (make), or set SLIPWAY_RANK to its path"));
 }
-
-namespace {
-
-// 128 random bits, the secret of one run's ranks.
-std::string drawn_token() {
-  std::random_device random;
-  std::string token;
-  for (int i = 0; i < 4; ++i) token += fmt::format("{:08x}", random());
-  return token;
-}
-
-}  // namespace
 
 bool computes_on_gpus(const std::string& program) {
   return std::filesystem::path(program).filename() == "slipway-rank-cuda";

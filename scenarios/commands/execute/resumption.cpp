@@ -4,6 +4,7 @@
 
 #include "exec/run/checkpoint_file.h"
 #include "exec/run/checkpoint_folder.h"
+#include "exec/run/training_identity.h"
 #include "scenarios/files/usage_error.h"
 
 namespace slipway::scenarios {

@@ -21,7 +21,7 @@ struct Resumption {
 };
 
 // `what`: value of --resume; `folder`: the run's. Throws UsageError for a missing or damaged checkpoint, one of another
-// training (exec/run/checkpoint_folder.h), and a complete training. Without `overwrite` it also throws where the run
+// training (exec/run/training_identity.h), and a complete training. Without `overwrite` it also throws where the run
 // would replace checkpoints of another course in the folder. if-any reads the newest checkpoints until one is whole.
 Resumption resumption_of(const std::optional<std::string>& what, const std::string& folder, const Scenario& scenario,
                          bool overwrite);

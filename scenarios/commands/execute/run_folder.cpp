@@ -1,194 +1,31 @@
 #include "scenarios/commands/execute/run_folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
-#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
-#include <utility>
 
 #include "exec/run/checkpoint_folder.h"
+#include "exec/run/loss_lines.h"
 #include "exec/run/run_files.h"
-#include "exec/run/whole_file.h"
-#include "scenarios/files/files.h"
+#include "scenarios/files/output_file.h"
 #include "scenarios/files/usage_error.h"
 #include "scenarios/predict/readable.h"
 
 namespace slipway::scenarios {
 
-FolderLock::FolderLock(const std::string& folder) : file_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  if (file_ < 0 || flock(file_, LOCK_EX | LOCK_NB) == 0) return;
-  const bool is_taken = errno == EWOULDBLOCK;
-  close(std::exchange(file_, -1));
-  if (is_taken)
-    throw std::runtime_error("another `slipway execute` is at work in " + folder +
-                             "; wait for its end, or give --out another folder");
-}
-
-FolderLock::~FolderLock() {
-  if (file_ >= 0) close(file_);
-}
-
-namespace {
-
 namespace fs = std::filesystem;
-
-std::string name_in(const std::string& folder, const std::string& path) { return path.substr(folder.size() + 1); }
-
-// The first free name: a course may be left more than once.
-std::string abandoned_path(const std::string& checkpoint) {
-  std::string path = checkpoint + ".abandoned";
-  for (int number = 2; fs::exists(path); ++number) path = checkpoint + ".abandoned-" + std::to_string(number);
-  return path;
-}
-
-std::string aside_path(const std::string& folder, int first_rank) {
-  return folder + "/replaced-" + std::to_string(first_rank);
-}
-std::string dropped_path(const std::string& folder, int first_rank) {
-  return folder + "/dropped-" + std::to_string(first_rank);
-}
-
-void make_folder(const std::string& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error)
-    throw std::runtime_error("cannot make the folder " + folder + ": " + error.message() +
-                             "; name a folder that you may create or write to");
-}
-
-// Moves the content of one folder into another, and joins folders that exist in both.
-void move_all(const std::string& from, const std::string& to) {
-  fs::create_directories(to);
-  for (const auto& entry : fs::directory_iterator(from)) {
-    const std::string target = to + "/" + entry.path().filename().string();
-    if (entry.is_directory() && fs::exists(target))
-      move_all(entry.path().string(), target);
-    else
-      fs::rename(entry.path(), target);
-  }
-  fs::remove_all(from);
-}
-
-// Returns false where nothing had been set aside.
-bool bring_back(const std::string& aside, const std::string& folder) {
-  if (!fs::exists(aside)) return false;
-  move_all(aside, folder);
-  return true;
-}
-
-}  // namespace
-
-void restore_killed_start(const std::string& folder) {
-  const std::string aside = aside_path(folder, 0);
-  if (!fs::exists(aside)) return;
-  const FolderLock lock(folder);
-  bring_back(aside, folder);
-}
-
-SetAside::SetAside(std::string folder, int first_rank, int last_rank, std::optional<int> goes_on_from)
-    : folder_(std::move(folder)),
-      aside_(aside_path(folder_, first_rank)),
-      first_rank_(first_rank),
-      last_rank_(last_rank),
-      goes_on_(goes_on_from.has_value()) {
-  make_folder(folder_);
-  if (first_rank_ == 0) lock_.emplace(folder_);
-  std::error_code none;
-  fs::remove_all(dropped_path(folder_, first_rank_), none);  // left by a run that was killed while it removed them
-  bring_back(aside_, folder_);                               // left by a start that was killed before its first step
-  try {
-    take_files();
-    if (first_rank_ == 0 && goes_on_from) {
-      keep_losses_before(*goes_on_from);
-      take_later_checkpoints(*goes_on_from);
-    }
-  } catch (...) {
-    put_back();
-    throw;
-  }
-}
-
-SetAside::~SetAside() {
-  put_back();
-  if (removal_.joinable()) removal_.join();
-}
-
-void SetAside::take_files() {
-  std::vector<std::string> kept, messages;  // files of the run, and messages about its failure
-  for (int rank = first_rank_; rank <= last_rank_; ++rank) {
-    kept.insert(kept.end(), {bundle_path(folder_, rank), weights_path(folder_, rank), records_path(folder_, rank)});
-    messages.insert(messages.end(), {error_path(folder_, rank), done_path(folder_, rank)});
-  }
-  if (first_rank_ == 0) {
-    kept.insert(kept.end(), {bundle_path(folder_), weights_path(folder_), losses_path(folder_), trace_path(folder_),
-                             losses_csv_path(folder_)});
-    if (!goes_on_) kept.push_back(checkpoints_path(folder_));
-    messages.push_back(verdict_path(folder_));
-  }
-  for (const std::string& path : kept) {
-    if (!fs::exists(fs::symlink_status(path))) continue;  // a link that leads nowhere must not be written through
-    fs::create_directories(aside_);
-    fs::rename(path, aside_ + "/" + name_in(folder_, path));
-  }
-  for (const std::string& path : messages) fs::remove(path);
-}
-
-void SetAside::keep_losses_before(int from) const {
-  const std::string earlier = aside_ + "/" + name_in(folder_, losses_path(folder_));
-  if (!fs::exists(earlier)) return;
-  write_whole_file(losses_path(folder_), losses_before(earlier, from));
-}
-
-void SetAside::take_later_checkpoints(int from) {
-  for (const std::int64_t step : complete_checkpoints(folder_)) {
-    if (step <= from) continue;
-    const std::string later = checkpoint_path(folder_, step);
-    fs::create_directories(checkpoints_path(aside_));
-    fs::rename(later, checkpoint_path(aside_, step));
-    abandoned_.push_back(abandoned_path(later));
-  }
-}
-
-void SetAside::drop() noexcept {
-  if (std::exchange(dropped_, true)) return;
-  try {
-    if (!fs::exists(aside_)) return;
-    if (goes_on_)
-      for (const std::int64_t step : complete_checkpoints(aside_))
-        fs::rename(checkpoint_path(aside_, step), abandoned_path(checkpoint_path(folder_, step)));
-    // Renamed at once: the next start would put back a half of it.
-    const std::string dropped = dropped_path(folder_, first_rank_);
-    fs::rename(aside_, dropped);
-    removal_ = std::thread([dropped] {
-      std::error_code left;  // leftovers do no harm; the next start removes them
-      fs::remove_all(dropped, left);
-    });
-  } catch (const std::exception&) {  // leftovers do no harm and must not end a training
-  }
-}
-
-bool SetAside::put_back() noexcept {
-  if (dropped_) return false;
-  try {
-    return bring_back(aside_, folder_);
-  } catch (const std::exception&) {  // it stays aside; the next start tries again
-    return false;
-  }
-}
 
 namespace {
 
@@ -255,6 +92,30 @@ std::vector<LossPoint> read_losses(const std::string& folder, std::vector<std::s
   std::vector<LossPoint> losses;
   read_lines(losses_path(folder), notes, [&](const std::string& line) { losses.push_back(loss_from(line)); });
   return losses;
+}
+
+// Writes losses.csv and returns where the losses are. A full disk may have ended the run.
+std::string written_losses(const std::string& folder, const std::vector<LossPoint>& losses) {
+  try {
+    write_losses_csv(losses_csv_path(folder), losses);
+    return "losses.csv";
+  } catch (const std::exception& error) {
+    return "in rank-0.losses; " + std::string(error.what());
+  }
+}
+
+// "rank 1: no such tensor"; the exit status where there is no message.
+std::string failure_of(const std::string& folder, int rank) {
+  const std::string file = done_path(folder, rank);
+  std::ifstream in(file);
+  int status = 0;
+  if (!(in >> status)) throw std::runtime_error(file + " is damaged; start the run again");
+  if (status == 0) return "";
+  std::ifstream error(error_path(folder, rank));
+  std::string cause;
+  std::getline(error, cause);
+  return "rank " + std::to_string(rank) + " ended with exit status " + std::to_string(status) +
+         (cause.empty() ? "" : ": " + cause);
 }
 
 }  // namespace
@@ -346,20 +207,6 @@ void write_losses_csv(const std::string& path, const std::vector<LossPoint>& los
   file.commit();
 }
 
-namespace {
-
-// Writes losses.csv and returns where the losses are. A full disk may have ended the run.
-std::string written_losses(const std::string& folder, const std::vector<LossPoint>& losses) {
-  try {
-    write_losses_csv(losses_csv_path(folder), losses);
-    return "losses.csv";
-  } catch (const std::exception& error) {
-    return "in rank-0.losses; " + std::string(error.what());
-  }
-}
-
-}  // namespace
-
 std::string kept_text(const std::string& folder, int first_rank, int last_rank) {
   std::string text;
   std::vector<std::string> notes;
@@ -389,24 +236,6 @@ void mark_done(const std::string& folder, int rank, int status) {
   file.stream() << status << '\n';
   file.commit();
 }
-
-namespace {
-
-// "rank 1: no such tensor"; the exit status where there is no message.
-std::string failure_of(const std::string& folder, int rank) {
-  const std::string file = done_path(folder, rank);
-  std::ifstream in(file);
-  int status = 0;
-  if (!(in >> status)) throw std::runtime_error(file + " is damaged; start the run again");
-  if (status == 0) return "";
-  std::ifstream error(error_path(folder, rank));
-  std::string cause;
-  std::getline(error, cause);
-  return "rank " + std::to_string(rank) + " ended with exit status " + std::to_string(status) +
-         (cause.empty() ? "" : ": " + cause);
-}
-
-}  // namespace
 
 void wait_for_done(const std::string& folder, int ranks, double seconds) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);

@@ -4,8 +4,10 @@
 #include <stdexcept>
 
 #include "exec/run/checkpoint_folder.h"
+#include "exec/run/training_identity.h"
 #include "scenarios/commands/command_line/progress.h"
-#include "scenarios/commands/weights/weight_folder.h"
+#include "scenarios/commands/weights/read_weight_folder.h"
+#include "scenarios/commands/weights/write_weight_folder.h"
 #include "scenarios/files/usage_error.h"
 
 namespace slipway::scenarios {

@@ -1,6 +1,6 @@
-// Weights of a run as Hugging Face has them (scenarios/commands/weights/weight_folder.h): those that it starts from, --weights, and
-// those that it leaves, --save-weights. The latter are read from the last checkpoint, so a run that was killed and
-// resumed leaves the same ones.
+// Weights of a run as Hugging Face has them (scenarios/commands/weights/read_weight_folder.h): those that it starts from,
+// --weights, and those that it leaves, --save-weights. The latter are read from the last checkpoint, so a run that was
+// killed and resumed leaves the same ones.
 // Guarded by tests/scenarios/weights_command_test.cpp.
 #pragma once
 
@@ -23,7 +23,7 @@ struct RunWeights {
 };
 
 // The options --weights and --save-weights, checked. `resumes`: then --weights gives only config.json. Throws UsageError
-// as weight_folder.h.
+// as write_weight_folder.h.
 RunWeights run_weights(const CommandOptions& options, const Scenario& scenario, const std::string& folder,
                        bool resumes);
 

@@ -4,10 +4,13 @@
 #include <stdexcept>
 
 #include "scenarios/commands/command_line/command.h"
+#include "scenarios/commands/command_line/interrupts.h"
+#include "scenarios/commands/command_line/named_trace.h"
 #include "scenarios/commands/command_line/options.h"
 #include "scenarios/commands/command_line/progress.h"
 #include "scenarios/commands/explain/explanation_text.h"
 #include "scenarios/commands/kineto/kineto_trace.h"
+#include "scenarios/commands/kineto/read_kineto.h"
 #include "scenarios/commands/kineto/step_phases.h"
 #include "scenarios/predict/description.h"
 #include "scenarios/predict/load_scenario.h"

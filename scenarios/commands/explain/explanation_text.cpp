@@ -130,37 +130,6 @@ Description<TraceFindings> trace_keys() {
             &TraceFindings::causes, trace_cause_keys());
 }
 
-}  // namespace
-
-const Description<Explanation>& explanation_description() {
-  static const Description<Explanation> description =
-      Description<Explanation>()
-          .key("scenario", "text", "name of the scenario", &Explanation::scenario)
-          .key("answer", "text", "the answer in a sentence or two", answer_of)
-          .key("step_time_s", "s", "simulated step, as `slipway simulate` has it", &Explanation::step_s)
-          .include(interval_keys(), &Explanation::interval)
-          .key("replayed_s", "s", "the same without contention for links", &Explanation::replayed_s)
-          .key("tokens_per_s", "1/s", "global batch x sequence / step_time_s", &Explanation::tokens_per_s)
-          .key("mfu", "0..1", "as `slipway simulate` has it", &Explanation::mfu)
-          .key("fit_probability", "0..1", "of fitting, on the rank that is least likely to",
-               [](const Explanation& e) { return e.verdict.probability; })
-          .list("spent", "where a step goes, in kinds of work and of waiting", &Explanation::spent, spent_keys())
-          .list("faster", "each rate of the machine twice as fast, the largest change first", &Explanation::faster,
-                faster_keys())
-          .list("levers",
-                "single changes of the scenario: those that fit, then those that do not, then those that "
-                "cannot be tried; the largest gain first",
-                &Explanation::levers, lever_keys())
-          .object("measured", "present with --measured and --run", &Explanation::measured, measured_keys())
-          .object("trace", "present with --run", &Explanation::trace, trace_keys())
-          .include(time_basis_keys(), &Explanation::basis);
-  return description;
-}
-
-std::vector<AnswerKeys> explain_answers() { return {{"explain --json", explanation_description().keys()}}; }
-
-namespace {
-
 // The three largest parts of a GPU's time: "matrix products (38 %), bubble (18 %) and attention (9 %)".
 std::string largest_parts(const Explanation& e) {
   std::vector<SpentOn> parts = e.spent;
@@ -307,6 +276,33 @@ std::string trace_text(const TraceFindings& trace) {
 }
 
 }  // namespace
+
+const Description<Explanation>& explanation_description() {
+  static const Description<Explanation> description =
+      Description<Explanation>()
+          .key("scenario", "text", "name of the scenario", &Explanation::scenario)
+          .key("answer", "text", "the answer in a sentence or two", answer_of)
+          .key("step_time_s", "s", "simulated step, as `slipway simulate` has it", &Explanation::step_s)
+          .include(interval_keys(), &Explanation::interval)
+          .key("replayed_s", "s", "the same without contention for links", &Explanation::replayed_s)
+          .key("tokens_per_s", "1/s", "global batch x sequence / step_time_s", &Explanation::tokens_per_s)
+          .key("mfu", "0..1", "as `slipway simulate` has it", &Explanation::mfu)
+          .key("fit_probability", "0..1", "of fitting, on the rank that is least likely to",
+               [](const Explanation& e) { return e.verdict.probability; })
+          .list("spent", "where a step goes, in kinds of work and of waiting", &Explanation::spent, spent_keys())
+          .list("faster", "each rate of the machine twice as fast, the largest change first", &Explanation::faster,
+                faster_keys())
+          .list("levers",
+                "single changes of the scenario: those that fit, then those that do not, then those that "
+                "cannot be tried; the largest gain first",
+                &Explanation::levers, lever_keys())
+          .object("measured", "present with --measured and --run", &Explanation::measured, measured_keys())
+          .object("trace", "present with --run", &Explanation::trace, trace_keys())
+          .include(time_basis_keys(), &Explanation::basis);
+  return description;
+}
+
+std::vector<AnswerKeys> explain_answers() { return {{"explain --json", explanation_description().keys()}}; }
 
 std::string answer_of(const Explanation& e) {
   std::string text;

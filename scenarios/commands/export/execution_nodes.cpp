@@ -108,7 +108,7 @@ class RankNodes {
     add_message(std::move(receives), false, members[(place + count - 1) % count], task);
   }
 
-  // Chakra counts what a rank gives; Slipway the whole tensor (models/machine/collectives.h).
+  // Chakra counts what a rank gives; Slipway the whole tensor (models/machine/ring.h).
   void add_collective(ExecutionNode node, TaskId task) {
     const Work& work = graph_.work(task);
     const auto members = static_cast<double>(members_of(graph_, task).size());

@@ -10,7 +10,7 @@
 #include "scenarios/commands/command_line/progress.h"
 #include "scenarios/commands/command_line/step_progress.h"
 #include "scenarios/commands/export/execution_nodes.h"
-#include "scenarios/files/files.h"
+#include "scenarios/files/output_file.h"
 #include "scenarios/predict/load_scenario.h"
 #include "scenarios/predict/prepared_step.h"
 #include "scenarios/predict/readable.h"

@@ -10,6 +10,7 @@
 #include "scenarios/commands/goodput/goodput_report.h"
 #include "scenarios/predict/load_scenario.h"
 #include "scenarios/predict/simulated_step.h"
+#include "scenarios/report/page.h"
 
 namespace slipway::scenarios {
 namespace {

@@ -151,6 +151,71 @@ std::string best_text(const GoodputAnswer& answer) {
       in_column(answer, *answer.young_interval_s), goodput);
 }
 
+struct Answer {
+  const Scenario& scenario;
+  const GoodputAnswer& goodput;
+  Basis basis;
+};
+const GoodputAnswer& goodput_in(const Answer& answer) { return answer.goodput; }
+const MeanGoodput& mean_in(const Answer& answer) { return answer.goodput.own.simulated; }
+
+const Description<Answer>& description() {
+  const auto at_random = [](const Answer& a) { return a.goodput.daly_interval_s.has_value(); };
+  static const Description<Answer> description =
+      Description<Answer>()
+          .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.scenario.name; })
+          .key("days", "days", "of each history", [](const Answer& a) { return a.goodput.horizon_s / day_s; })
+          .key("step_time_s", "s", "of the simulated step, without faults",
+               [](const Answer& a) { return a.goodput.training.step_s; })
+          .include(interval_keys(), of(goodput_in, &GoodputAnswer::step_interval))
+          .key("nodes", "count", "nodes that hold ranks", [](const Answer& a) { return a.goodput.training.nodes; })
+          .key("histories", "count", "that were simulated; 1 where all failures are planned",
+               of(mean_in, &MeanGoodput::histories))
+          .key("goodput", "0..1", "of the time: steps that were kept, mean over histories",
+               of(mean_in, &MeanGoodput::share))
+          .key("goodput_error", "0..1", "standard error of that mean; absent with one history",
+               of(mean_in, &MeanGoodput::error))
+          .key("goodput_low", "0..1", "90 of 100 histories lie between it and goodput_high",
+               of(mean_in, &MeanGoodput::low))
+          .key("goodput_high", "0..1", "the other end", of(mean_in, &MeanGoodput::high))
+          .key("checkpoint_share", "0..1", "of the time: complete checkpoints; the shares and goodput add up to 1",
+               of(mean_in, &MeanGoodput::checkpoint))
+          .key("lost_share", "0..1", "steps and writing that a failure undid", of(mean_in, &MeanGoodput::lost))
+          .key("restart_share", "0..1", "restarts", of(mean_in, &MeanGoodput::restart))
+          .key("waiting_share", "0..1", "no node was left, training waited for a repair",
+               of(mean_in, &MeanGoodput::waiting))
+          .key("failures", "count", "nodes that failed in a history, mean", of(mean_in, &MeanGoodput::failures))
+          .key("failures_error", "count", "standard error of that mean; absent with one history",
+               of(mean_in, &MeanGoodput::failures_error))
+          .key("tokens_per_day", "1/day", "of kept steps",
+               [](const Answer& a) { return a.goodput.tokens_per_s * day_s * mean_in(a).share; })
+          .key("tokens_per_day_low", "1/day",
+               "90 of 100 trainings are expected between it and tokens_per_day_high; present as step_time_low_s",
+               [](const Answer& a) {
+                 const auto tokens = tokens_per_day_interval(a.goodput);
+                 return tokens ? std::optional(tokens->low) : std::nullopt;
+               })
+          .key("tokens_per_day_high", "1/day", "the other end",
+               [](const Answer& a) {
+                 const auto tokens = tokens_per_day_interval(a.goodput);
+                 return tokens ? std::optional(tokens->high) : std::nullopt;
+               })
+          .key("checkpoint_interval_s", "s", "between two checkpoints, in whole steps",
+               [](const Answer& a) { return a.goodput.own.interval_s; })
+          .key("checkpoint_steps", "count", "the same in steps", [](const Answer& a) { return a.goodput.own.steps; })
+          .key("closed_form_goodput", "0..1",
+               "expectation of Daly 2006, with enough spares; this and the next two are present with "
+               "cluster.mtbf_per_node",
+               [](const Answer& a) { return a.goodput.own.daly_share; })
+          .when(at_random)
+          .key("best_interval_s", "s", "of Daly 2006; 0 where checkpoints cost nothing: save after every step",
+               of(goodput_in, &GoodputAnswer::daly_interval_s))
+          .key("young_interval_s", "s", "of Young 1974", of(goodput_in, &GoodputAnswer::young_interval_s))
+          .lists(of(goodput_in, intervals_of), interval_row_keys())
+          .include(time_basis_keys(), &Answer::basis);
+  return description;
+}
+
 }  // namespace
 
 FaultyTraining training_of(const Scenario& scenario, double step_s) {
@@ -261,75 +326,6 @@ std::string goodput_text(const Scenario& scenario, const GoodputAnswer& answer) 
                         scenario.tokens / answer.tokens_per_s / day_s);
   return text + empty_line_first(basis_text(without_memory(basis_of(scenario))));
 }
-
-namespace {
-
-struct Answer {
-  const Scenario& scenario;
-  const GoodputAnswer& goodput;
-  Basis basis;
-};
-const GoodputAnswer& goodput_in(const Answer& answer) { return answer.goodput; }
-const MeanGoodput& mean_in(const Answer& answer) { return answer.goodput.own.simulated; }
-
-const Description<Answer>& description() {
-  const auto at_random = [](const Answer& a) { return a.goodput.daly_interval_s.has_value(); };
-  static const Description<Answer> description =
-      Description<Answer>()
-          .key("scenario", "text", "name of the scenario", [](const Answer& a) { return a.scenario.name; })
-          .key("days", "days", "of each history", [](const Answer& a) { return a.goodput.horizon_s / day_s; })
-          .key("step_time_s", "s", "of the simulated step, without faults",
-               [](const Answer& a) { return a.goodput.training.step_s; })
-          .include(interval_keys(), of(goodput_in, &GoodputAnswer::step_interval))
-          .key("nodes", "count", "nodes that hold ranks", [](const Answer& a) { return a.goodput.training.nodes; })
-          .key("histories", "count", "that were simulated; 1 where all failures are planned",
-               of(mean_in, &MeanGoodput::histories))
-          .key("goodput", "0..1", "of the time: steps that were kept, mean over histories",
-               of(mean_in, &MeanGoodput::share))
-          .key("goodput_error", "0..1", "standard error of that mean; absent with one history",
-               of(mean_in, &MeanGoodput::error))
-          .key("goodput_low", "0..1", "90 of 100 histories lie between it and goodput_high",
-               of(mean_in, &MeanGoodput::low))
-          .key("goodput_high", "0..1", "the other end", of(mean_in, &MeanGoodput::high))
-          .key("checkpoint_share", "0..1", "of the time: complete checkpoints; the shares and goodput add up to 1",
-               of(mean_in, &MeanGoodput::checkpoint))
-          .key("lost_share", "0..1", "steps and writing that a failure undid", of(mean_in, &MeanGoodput::lost))
-          .key("restart_share", "0..1", "restarts", of(mean_in, &MeanGoodput::restart))
-          .key("waiting_share", "0..1", "no node was left, training waited for a repair",
-               of(mean_in, &MeanGoodput::waiting))
-          .key("failures", "count", "nodes that failed in a history, mean", of(mean_in, &MeanGoodput::failures))
-          .key("failures_error", "count", "standard error of that mean; absent with one history",
-               of(mean_in, &MeanGoodput::failures_error))
-          .key("tokens_per_day", "1/day", "of kept steps",
-               [](const Answer& a) { return a.goodput.tokens_per_s * day_s * mean_in(a).share; })
-          .key("tokens_per_day_low", "1/day",
-               "90 of 100 trainings are expected between it and tokens_per_day_high; present as step_time_low_s",
-               [](const Answer& a) {
-                 const auto tokens = tokens_per_day_interval(a.goodput);
-                 return tokens ? std::optional(tokens->low) : std::nullopt;
-               })
-          .key("tokens_per_day_high", "1/day", "the other end",
-               [](const Answer& a) {
-                 const auto tokens = tokens_per_day_interval(a.goodput);
-                 return tokens ? std::optional(tokens->high) : std::nullopt;
-               })
-          .key("checkpoint_interval_s", "s", "between two checkpoints, in whole steps",
-               [](const Answer& a) { return a.goodput.own.interval_s; })
-          .key("checkpoint_steps", "count", "the same in steps", [](const Answer& a) { return a.goodput.own.steps; })
-          .key("closed_form_goodput", "0..1",
-               "expectation of Daly 2006, with enough spares; this and the next two are present with "
-               "cluster.mtbf_per_node",
-               [](const Answer& a) { return a.goodput.own.daly_share; })
-          .when(at_random)
-          .key("best_interval_s", "s", "of Daly 2006; 0 where checkpoints cost nothing: save after every step",
-               of(goodput_in, &GoodputAnswer::daly_interval_s))
-          .key("young_interval_s", "s", "of Young 1974", of(goodput_in, &GoodputAnswer::young_interval_s))
-          .lists(of(goodput_in, intervals_of), interval_row_keys())
-          .include(time_basis_keys(), &Answer::basis);
-  return description;
-}
-
-}  // namespace
 
 std::vector<AnswerKeys> goodput_answers() { return {{"goodput --json", description().keys()}}; }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "models/training/batch_rules.h"
+#include "models/training/norm_test.h"
 #include "scenarios/commands/growth/rule.h"
 #include "scenarios/files/usage_error.h"
 #include "scenarios/language/check_scenario.h"
@@ -139,90 +140,6 @@ void check_own_ends(const Scenario& scenario, const RuleAnswer& own) {
                   "(run.tokens, training.target_loss) or a larger schedule.global_batch",
                   scenario.path, own.name, readable_count(static_cast<double>(CourseEnd().most_steps))));
 }
-
-}  // namespace
-
-void check_growth_is_asked(const Scenario& scenario) {
-  const GrowthChoice& growth = scenario.growth;
-  check_rule_is_whole(scenario);
-  if (!growth.missing_dynamics.empty())
-    refuse_missing(scenario, joined(growth.missing_dynamics),
-                   "no number of these holds for every model and data; measure them: `slipway growth --fit "
-                   "CURVES.csv` fits them to losses of "
-                   "runs with several batch sizes, such as scenarios/studies/lau-2024/curves.csv, and prints the lines "
-                   "for the scenario");
-  if (scenario.tokens <= 0 && growth.target_loss <= 0)
-    refuse_missing(scenario, "run.tokens, training.target_loss",
-                   "growth needs an end, one of the two, for example --set 'run.tokens=10 G'");
-}
-
-GrowthAnswer growth_of(const Scenario& scenario, int count,
-                       const std::function<void(double, const std::string&)>& progress) {
-  GrowthAnswer answer;
-  answer.sequence = static_cast<double>(scenario.step.model->sequence);
-  answer.own_rule = *scenario.growth.rule;
-  const std::vector<std::int64_t> rungs = rungs_of(scenario);
-  answer.rungs_in_all = rungs.size();
-  const std::vector<std::int64_t> simulated = some_rungs(rungs, stage_batches(scenario), count);
-  const std::vector<BatchSchedule> schedules = schedules_of(scenario, rungs);
-  const std::vector<LossDynamics> may_be = dynamics_that_may_be(scenario, answer.sequence);
-  const std::optional<BatchRule> other = rule_that_steps_otherwise(schedules);
-  // A step and a course each count as one piece of work.
-  double done = 0;
-  const double pieces =
-      static_cast<double>(simulated.size() * (other ? 2 : 1) + schedules.size() * (1 + may_be.size()));
-  const Report report = [&](double since, const std::string& detail) {
-    if (progress) progress((done + since) / pieces, detail);
-  };
-  answer.rungs = rungs_by(answer.own_rule, scenario, simulated, report);
-  done += static_cast<double>(simulated.size());
-  if (other) {
-    answer.other_rungs = rungs_by(*other, scenario, simulated, report);
-    done += static_cast<double>(simulated.size());
-  }
-  answer.line_error = line_error(answer.rungs);
-  const CourseBy course_by = [&](const BatchSchedule& batches, const LossDynamics& dynamics) {
-    const CourseEnd end{scenario.tokens / answer.sequence, scenario.growth.target_loss};
-    Course course =
-        course_of(batches, dynamics, answer.sequence, end, [&](double share) { report(share, name_of_rule(batches)); });
-    ++done;
-    return course;
-  };
-  for (const BatchSchedule& batches : schedules) {
-    answer.rules.push_back(answer_of(scenario, batches, answer, may_be, course_by));
-    check_own_ends(scenario, answer.own());
-  }
-  return answer;
-}
-
-std::vector<OutsideCurves> outside_curves(const Scenario& scenario, const GrowthAnswer& answer) {
-  const GrowthChoice& growth = scenario.growth;
-  std::int64_t least = answer.rungs.back().batch, most = 0;
-  double lowest = growth.dynamics.start;
-  for (const RuleAnswer& rule : answer.rules) {
-    least = std::min(least, rule.course.spans.front().batch);
-    most = std::max(most, rule.course.spans.back().batch);
-    lowest = std::min(lowest, rule.course.end.loss);
-  }
-  std::vector<OutsideCurves> outside;
-  if (growth.fitted_batches.size() == 2) {
-    const int from = growth.fitted_batches[0], to = growth.fitted_batches[1];
-    for (const std::int64_t batch : {least, most})
-      if (batch < from || batch > to)
-        outside.push_back({"batch " + readable_count(static_cast<double>(batch)),
-                           readable_count(from) + " to " + readable_count(to)});
-    if (outside.size() == 2 && least == most) outside.pop_back();
-  }
-  // A course passes its target by a step, also a measured target.
-  constexpr double rounding = 1e-3;
-  if (growth.fitted_loss > 0 && lowest < growth.fitted_loss * (1 - rounding))
-    outside.push_back({fmt::format("loss {:.4g}", lowest), fmt::format("down to {:.4g}", growth.fitted_loss)});
-  return outside;
-}
-
-// The answer of `slipway growth` as JSON.
-
-namespace {
 
 struct Answer {
   const Scenario& scenario;
@@ -520,18 +437,6 @@ const Description<Answer>& description() {
   return description;
 }
 
-}  // namespace
-
-std::vector<AnswerKey> growth_keys() { return description().keys(); }
-
-std::string growth_json(const Scenario& scenario, const GrowthAnswer& answer) {
-  return description().text({scenario, answer, without_memory(basis_of(scenario))});
-}
-
-// The answer of `slipway growth` as a report.
-
-namespace {
-
 // "652,328 sequences in 138 steps"
 std::string steps_text(const Milestone& at) {
   return counted(std::llround(at.samples), "sequence") + " in " + counted(at.steps, "step");
@@ -680,6 +585,94 @@ std::string sources_text(const Scenario& scenario, const GrowthAnswer& answer) {
 }
 
 }  // namespace
+
+void check_growth_is_asked(const Scenario& scenario) {
+  const GrowthChoice& growth = scenario.growth;
+  check_rule_is_whole(scenario);
+  if (!growth.missing_dynamics.empty())
+    refuse_missing(scenario, joined(growth.missing_dynamics),
+                   "no number of these holds for every model and data; measure them: `slipway growth --fit "
+                   "CURVES.csv` fits them to losses of "
+                   "runs with several batch sizes, such as scenarios/studies/lau-2024/curves.csv, and prints the lines "
+                   "for the scenario");
+  if (scenario.tokens <= 0 && growth.target_loss <= 0)
+    refuse_missing(scenario, "run.tokens, training.target_loss",
+                   "growth needs an end, one of the two, for example --set 'run.tokens=10 G'");
+}
+
+GrowthAnswer growth_of(const Scenario& scenario, int count,
+                       const std::function<void(double, const std::string&)>& progress) {
+  GrowthAnswer answer;
+  answer.sequence = static_cast<double>(scenario.step.model->sequence);
+  answer.own_rule = *scenario.growth.rule;
+  const std::vector<std::int64_t> rungs = rungs_of(scenario);
+  answer.rungs_in_all = rungs.size();
+  const std::vector<std::int64_t> simulated = some_rungs(rungs, stage_batches(scenario), count);
+  const std::vector<BatchSchedule> schedules = schedules_of(scenario, rungs);
+  const std::vector<LossDynamics> may_be = dynamics_that_may_be(scenario, answer.sequence);
+  const std::optional<BatchRule> other = rule_that_steps_otherwise(schedules);
+  // A step and a course each count as one piece of work.
+  double done = 0;
+  const double pieces =
+      static_cast<double>(simulated.size() * (other ? 2 : 1) + schedules.size() * (1 + may_be.size()));
+  const Report report = [&](double since, const std::string& detail) {
+    if (progress) progress((done + since) / pieces, detail);
+  };
+  answer.rungs = rungs_by(answer.own_rule, scenario, simulated, report);
+  done += static_cast<double>(simulated.size());
+  if (other) {
+    answer.other_rungs = rungs_by(*other, scenario, simulated, report);
+    done += static_cast<double>(simulated.size());
+  }
+  answer.line_error = line_error(answer.rungs);
+  const CourseBy course_by = [&](const BatchSchedule& batches, const LossDynamics& dynamics) {
+    const CourseEnd end{scenario.tokens / answer.sequence, scenario.growth.target_loss};
+    Course course =
+        course_of(batches, dynamics, answer.sequence, end, [&](double share) { report(share, name_of_rule(batches)); });
+    ++done;
+    return course;
+  };
+  for (const BatchSchedule& batches : schedules) {
+    answer.rules.push_back(answer_of(scenario, batches, answer, may_be, course_by));
+    check_own_ends(scenario, answer.own());
+  }
+  return answer;
+}
+
+std::vector<OutsideCurves> outside_curves(const Scenario& scenario, const GrowthAnswer& answer) {
+  const GrowthChoice& growth = scenario.growth;
+  std::int64_t least = answer.rungs.back().batch, most = 0;
+  double lowest = growth.dynamics.start;
+  for (const RuleAnswer& rule : answer.rules) {
+    least = std::min(least, rule.course.spans.front().batch);
+    most = std::max(most, rule.course.spans.back().batch);
+    lowest = std::min(lowest, rule.course.end.loss);
+  }
+  std::vector<OutsideCurves> outside;
+  if (growth.fitted_batches.size() == 2) {
+    const int from = growth.fitted_batches[0], to = growth.fitted_batches[1];
+    for (const std::int64_t batch : {least, most})
+      if (batch < from || batch > to)
+        outside.push_back({"batch " + readable_count(static_cast<double>(batch)),
+                           readable_count(from) + " to " + readable_count(to)});
+    if (outside.size() == 2 && least == most) outside.pop_back();
+  }
+  // A course passes its target by a step, also a measured target.
+  constexpr double rounding = 1e-3;
+  if (growth.fitted_loss > 0 && lowest < growth.fitted_loss * (1 - rounding))
+    outside.push_back({fmt::format("loss {:.4g}", lowest), fmt::format("down to {:.4g}", growth.fitted_loss)});
+  return outside;
+}
+
+// The answer of `slipway growth` as JSON.
+
+std::vector<AnswerKey> growth_keys() { return description().keys(); }
+
+std::string growth_json(const Scenario& scenario, const GrowthAnswer& answer) {
+  return description().text({scenario, answer, without_memory(basis_of(scenario))});
+}
+
+// The answer of `slipway growth` as a report.
 
 std::vector<std::vector<std::string>> rule_rows(const Scenario& scenario, const GrowthAnswer& answer) {
   return rule_keys(loss_text(scenario.growth.target_loss)).table(rules_in(scenario, answer));

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "models/training/growth.h"
 #include "scenarios/commands/growth/ladder.h"
 #include "scenarios/predict/answer_keys.h"
 

@@ -4,81 +4,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <cstddef>
+#include <cstdint>
 #include <set>
 #include <stdexcept>
-#include <tuple>
+#include <utility>
 
+#include "scenarios/commands/growth/curves_file.h"
+#include "scenarios/commands/growth/interval_bounds.h"
 #include "scenarios/commands/growth/training_lines.h"
-#include "scenarios/files/csv.h"
 #include "scenarios/files/usage_error.h"
 #include "scenarios/predict/description.h"
 #include "scenarios/predict/readable.h"
 #include "scenarios/predict/training_words.h"
 
 namespace slipway::scenarios {
-
-namespace {
-
-constexpr const char* columns[] = {"submission", "run", "sequence", "global_batch", "learning_rate", "tokens", "loss"};
-
-CsvTable read_table(const std::string& path) {
-  CsvTable table = read_csv_file(path);
-  std::string all;
-  for (const char* column : columns) all += (all.empty() ? "" : ",") + std::string(column);
-  if (!table.header.empty() && table.header[0] == "step")
-    throw UsageError(path + ": these are the losses of one run of `slipway execute`; to fit that run, give its folder");
-  for (const char* column : columns)
-    if (std::find(table.header.begin(), table.header.end(), column) == table.header.end())
-      throw UsageError(path + ":" + std::to_string(table.header_line) + ": there is no column " + column +
-                       "; needed are " + all);
-  return table;
-}
-
-double whole(const Cells& cells, const char* column) {
-  const double value = cells.above_zero(column);
-  if (value == std::floor(value)) return value;
-  throw CellError("column " + std::string(column) + ": " + cells.text(column) + " is no whole number");
-}
-
-using CurveName = std::tuple<std::string, std::string, double, double>;  // submission, run, batch, rate
-
-void add_row(const CsvTable& table, const CsvRow& row, CurvesFile& file, std::map<CurveName, LossCurve>& curves) {
-  if (row.fields.size() != table.header.size())
-    throw CellError(std::to_string(row.fields.size()) + " fields below " + std::to_string(table.header.size()) +
-                    " columns");
-  const Cells cells(table.header, row);
-  const double sequence = whole(cells, "sequence");
-  if (file.sequence > 0 && file.sequence != sequence)
-    throw CellError("column sequence: " + cells.text("sequence") + " after " +
-                    std::to_string(static_cast<std::int64_t>(file.sequence)) + "; allowed: one for all rows");
-  file.sequence = sequence;
-  const double batch = whole(cells, "global_batch") * sequence, rate = cells.above_zero("learning_rate");
-  LossCurve& curve = curves[{cells.text("submission"), cells.text("run"), batch, rate}];
-  curve.submission = cells.text("submission");
-  curve.batch_tokens = batch, curve.learning_rate = rate;
-  const CurvePoint point{cells.above_zero("tokens"), cells.above_zero("loss")};
-  if (!curve.points.empty() && point.tokens <= curve.points.back().tokens)
-    throw CellError("column tokens: " + cells.text("tokens") + " is not above that of the run's row before");
-  curve.points.push_back(point);
-}
-
-}  // namespace
-
-CurvesFile read_curves(const std::string& path) {
-  const CsvTable table = read_table(path);
-  CurvesFile file{path, 0, {}};
-  std::map<CurveName, LossCurve> curves;
-  for (const CsvRow& row : table.rows) {
-    try {
-      add_row(table, row, file, curves);
-    } catch (const CellError& reason) {
-      throw UsageError(path + ":" + std::to_string(row.line) + ": " + reason.what());
-    }
-  }
-  for (auto& [name, curve] : curves) file.curves.push_back(std::move(curve));
-  return file;
-}
 
 namespace {
 
@@ -121,42 +61,6 @@ void check_target_is_reached(const FitAnswer& answer) {
                   "{:.4g} down to {:.4g}",
                   answer.file.path, answer.target_loss, losses.most, losses.least));
 }
-
-}  // namespace
-
-double reached_by_all(const std::vector<LossCurve>& curves) {
-  double highest = 0;
-  for (const LossCurve& curve : curves) {
-    const auto lowest = std::min_element(curve.points.begin(), curve.points.end(),
-                                         [](const CurvePoint& a, const CurvePoint& b) { return a.loss < b.loss; });
-    if (lowest != curve.points.end()) highest = std::max(highest, lowest->loss);
-  }
-  return highest;
-}
-
-FitAnswer fitted_curves(CurvesFile file, const FitRequest& request) {
-  FitAnswer answer{std::move(file), request.assumed, 0, {}, {}, {}, {}, {}};
-  answer.file.curves = curves_after(answer.file.curves, request.from_tokens);
-  const std::vector<LossCurve>& curves = answer.file.curves;
-  if (curves.empty()) throw UsageError(answer.file.path + ": there is no loss that counts; lower --after");
-  try {
-    answer.fit = fit_with_intervals(curves, request.assumed);
-    const double noise_loss = answer.fit.dynamics.noise_loss;
-    answer.target_loss = request.target_loss.value_or(reached_by_all(curves));
-    if (request.target_loss) check_target_is_reached(answer);
-    answer.by_rate = fits_by_learning_rate(curves, request.assumed, noise_loss);
-    answer.left_out = leave_one_batch_out(curves, request.assumed, answer.target_loss, noise_loss);
-  } catch (const std::invalid_argument& reason) {
-    throw UsageError(answer.file.path + ": " + reason.what());
-  }
-  answer.errors = errors_of(answer.left_out);
-  answer.noise_range = noise_range_of(answer);
-  return answer;
-}
-
-// The answer of `slipway growth --fit` as JSON.
-
-namespace {
 
 std::string value_text(const FittedDynamic& parameter, double value) {
   if (parameter.unit == "tokens") return tokens_text(value);
@@ -254,40 +158,6 @@ Description<LeftOutErrors> error_keys() {
            &LeftOutErrors::constant);
 }
 
-}  // namespace
-
-const Description<FitAnswer>& fit_description() {
-  static const Description<FitAnswer> description =
-      Description<FitAnswer>()
-          .key("curves", "path", "table of losses that was fitted", of(&FitAnswer::file, &CurvesFile::path))
-          .key("points", "count", "losses that count", of(&FitAnswer::fit, &DynamicsFit::points))
-          .key("error", "nats", "median of |fitted - measured|", of(&FitAnswer::fit, &DynamicsFit::error))
-          .list("parameters", "one object per parameter of the fit", of(&FitAnswer::fit, &DynamicsFit::parameters),
-                parameter_keys(0))
-          .key("noise_loss", "nats", "loss at which the noise scale is given: the median of the points",
-               [](const FitAnswer& a) { return a.fit.dynamics.noise_loss; })
-          .key("noise_exponent", "-", "assumed exponent of the noise scale by the loss",
-               of(&FitAnswer::assumed, &CurveAssumptions::noise_exponent))
-          .key("floor", "nats", "assumed lower limit of the loss", of(&FitAnswer::assumed, &CurveAssumptions::floor))
-          .key("noise_range", "tokens",
-               "list of the least and the most noise scale: its interval joined with those of one learning "
-               "rate, and with the value of one whose interval is unknown; absent without its own",
-               [](const FitAnswer& a) { return bounds(a.noise_range); })
-          .list("by_learning_rate", "one object per learning rate; empty where there is one", &FitAnswer::by_rate,
-                rate_keys())
-          .key("target_loss", "nats", "of left_out", &FitAnswer::target_loss)
-          .list("left_out",
-                "one object per batch size, which the fit has not seen; empty with fewer than three sizes, or two that "
-                "reach it",
-                left_out_of, left_out_keys())
-          .include(error_keys(), &FitAnswer::errors);
-  return description;
-}
-
-// The answer of `slipway growth --fit` as a report, with the lines for a scenario.
-
-namespace {
-
 std::string parameters_text(const FitAnswer& answer) {
   std::string text =
       aligned_table(parameter_keys(answer.fit.submissions).table(answer.fit.parameters), "  ") +
@@ -378,6 +248,66 @@ std::string headline_text(const FitAnswer& answer) {
 
 }  // namespace
 
+double reached_by_all(const std::vector<LossCurve>& curves) {
+  double highest = 0;
+  for (const LossCurve& curve : curves) {
+    const auto lowest = std::min_element(curve.points.begin(), curve.points.end(),
+                                         [](const CurvePoint& a, const CurvePoint& b) { return a.loss < b.loss; });
+    if (lowest != curve.points.end()) highest = std::max(highest, lowest->loss);
+  }
+  return highest;
+}
+
+FitAnswer fitted_curves(CurvesFile file, const FitRequest& request) {
+  FitAnswer answer{std::move(file), request.assumed, 0, {}, {}, {}, {}, {}};
+  answer.file.curves = curves_after(answer.file.curves, request.from_tokens);
+  const std::vector<LossCurve>& curves = answer.file.curves;
+  if (curves.empty()) throw UsageError(answer.file.path + ": there is no loss that counts; lower --after");
+  try {
+    answer.fit = fit_with_intervals(curves, request.assumed);
+    const double noise_loss = answer.fit.dynamics.noise_loss;
+    answer.target_loss = request.target_loss.value_or(reached_by_all(curves));
+    if (request.target_loss) check_target_is_reached(answer);
+    answer.by_rate = fits_by_learning_rate(curves, request.assumed, noise_loss);
+    answer.left_out = leave_one_batch_out(curves, request.assumed, answer.target_loss, noise_loss);
+  } catch (const std::invalid_argument& reason) {
+    throw UsageError(answer.file.path + ": " + reason.what());
+  }
+  answer.errors = errors_of(answer.left_out);
+  answer.noise_range = noise_range_of(answer);
+  return answer;
+}
+
+// The answer of `slipway growth --fit` as JSON.
+const Description<FitAnswer>& fit_description() {
+  static const Description<FitAnswer> description =
+      Description<FitAnswer>()
+          .key("curves", "path", "table of losses that was fitted", of(&FitAnswer::file, &CurvesFile::path))
+          .key("points", "count", "losses that count", of(&FitAnswer::fit, &DynamicsFit::points))
+          .key("error", "nats", "median of |fitted - measured|", of(&FitAnswer::fit, &DynamicsFit::error))
+          .list("parameters", "one object per parameter of the fit", of(&FitAnswer::fit, &DynamicsFit::parameters),
+                parameter_keys(0))
+          .key("noise_loss", "nats", "loss at which the noise scale is given: the median of the points",
+               [](const FitAnswer& a) { return a.fit.dynamics.noise_loss; })
+          .key("noise_exponent", "-", "assumed exponent of the noise scale by the loss",
+               of(&FitAnswer::assumed, &CurveAssumptions::noise_exponent))
+          .key("floor", "nats", "assumed lower limit of the loss", of(&FitAnswer::assumed, &CurveAssumptions::floor))
+          .key("noise_range", "tokens",
+               "list of the least and the most noise scale: its interval joined with those of one learning "
+               "rate, and with the value of one whose interval is unknown; absent without its own",
+               [](const FitAnswer& a) { return bounds(a.noise_range); })
+          .list("by_learning_rate", "one object per learning rate; empty where there is one", &FitAnswer::by_rate,
+                rate_keys())
+          .key("target_loss", "nats", "of left_out", &FitAnswer::target_loss)
+          .list("left_out",
+                "one object per batch size, which the fit has not seen; empty with fewer than three sizes, or two that "
+                "reach it",
+                left_out_of, left_out_keys())
+          .include(error_keys(), &FitAnswer::errors);
+  return description;
+}
+
+// The answer of `slipway growth --fit` as a report, with the lines for a scenario.
 std::string fit_text(const FitAnswer& answer) {
   const std::set<double> sizes = sizes_of(answer);
   return fmt::format("{}: {} of {}, {} batch sizes from {} to {} sequences\n\n", answer.file.path,

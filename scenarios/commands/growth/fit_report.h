@@ -1,9 +1,5 @@
-// The table of `slipway growth --fit`: losses of runs with constant batches.
-//
-//   submission,run,sequence,global_batch,learning_rate,tokens,loss        tokens: since the run's beginning
-//
-//
-// Rows of one submission, run, batch and rate are a curve. Guarded by tests/scenarios/growth_fit_command_test.cpp.
+// The answer of `slipway growth --fit`: loss and noise scale of measured curves, their uncertainty, and the error for a
+// batch size that the fit has not seen. Guarded by tests/scenarios/growth_fit_command_test.cpp.
 #pragma once
 
 #include <optional>
@@ -11,22 +7,10 @@
 #include <vector>
 
 #include "models/fit/loss_curves.h"
+#include "scenarios/commands/growth/curves_file.h"
 #include "scenarios/predict/answer_keys.h"
 
 namespace slipway::scenarios {
-
-struct CurvesFile {
-  std::string path;
-  double sequence = 0;  // tokens, one for all rows
-  std::vector<LossCurve> curves;
-};
-
-// Throws UsageError with file and line: unreadable, a missing column, a cell that is no number above 0, a batch or
-// sequence that is not whole, two sequences.
-CurvesFile read_curves(const std::string& path);
-
-// The answer of `slipway growth --fit`: loss and noise scale of measured curves, their uncertainty, and the error for a
-// batch size that the fit has not seen. Guarded by tests/scenarios/growth_fit_command_test.cpp.
 
 struct FitRequest {
   CurveAssumptions assumed;

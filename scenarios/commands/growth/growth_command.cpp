@@ -8,6 +8,8 @@
 #include "scenarios/commands/command_line/outputs.h"
 #include "scenarios/commands/command_line/progress.h"
 #include "scenarios/commands/growth/comparison.h"
+#include "scenarios/commands/growth/curves_file.h"
+#include "scenarios/commands/growth/executed_losses.h"
 #include "scenarios/commands/growth/fit_report.h"
 #include "scenarios/commands/growth/growth_page.h"
 #include "scenarios/commands/growth/run_fit_report.h"
@@ -16,6 +18,7 @@
 #include "scenarios/predict/description.h"
 #include "scenarios/predict/load_scenario.h"
 #include "scenarios/predict/prepared_step.h"
+#include "scenarios/report/page.h"
 
 namespace slipway::scenarios {
 namespace {

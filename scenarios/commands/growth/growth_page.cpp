@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/training/growth.h"
+#include "models/training/loss_dynamics.h"
 #include "scenarios/predict/readable.h"
 
 namespace slipway::scenarios {
@@ -15,7 +16,7 @@ struct Curves {
   PlotSeries loss, batch;
 };
 
-// Within a span of one batch the law of the loss gives its tokens (models/training/growth.h).
+// Within a span of one batch the law of the loss gives its tokens (models/training/loss_dynamics.h).
 Curves curves_of(const Scenario& scenario, const GrowthAnswer& answer, const RuleAnswer& rule) {
   const std::vector<BatchSpan>& spans = rule.course.spans;
   const std::size_t pieces = std::max<std::size_t>(1, 60 / std::max<std::size_t>(1, spans.size()));

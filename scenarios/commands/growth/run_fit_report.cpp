@@ -3,113 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <fstream>
+#include <cstdint>
+#include <functional>
+#include <span>
 #include <stdexcept>
+#include <utility>
 
-#include "exec/run/run_files.h"
+#include "scenarios/commands/growth/executed_losses.h"
+#include "scenarios/commands/growth/interval_bounds.h"
 #include "scenarios/commands/growth/training_lines.h"
-#include "scenarios/files/csv.h"
 #include "scenarios/files/usage_error.h"
 #include "scenarios/predict/description.h"
 #include "scenarios/predict/readable.h"
 #include "scenarios/predict/training_words.h"
-#include "schedules/bundle/bundle.h"
 
 namespace slipway::scenarios {
-
-namespace {
-
-CsvTable losses_of(const std::string& folder) {
-  const std::string path = losses_csv_path(folder);
-  std::ifstream in(path);
-  if (!in)
-    throw UsageError("cannot read '" + path +
-                     "'; give the folder (--out) of a run of `slipway execute` that has ended");
-  try {
-    CsvTable table = read_csv(in, path);
-    for (const char* column : {"step", "loss", "learning_rate"})
-      if (std::find(table.header.begin(), table.header.end(), column) == table.header.end())
-        throw UsageError(path + ": there is no column " + column +
-                         "; it is not the losses of a run of `slipway execute`");
-    return table;
-  } catch (const std::runtime_error& reason) {
-    throw UsageError(reason.what());
-  }
-}
-
-// The graph of the run's bundle, with a sequence's tokens and the first batch.
-TaskGraph graph_of(const std::string& folder) {
-  const std::string path = bundle_path(folder);
-  std::ifstream in(path);
-  if (!in)
-    throw UsageError("cannot read '" + path + "', which says how many tokens a sequence has; give the folder of a run");
-  try {
-    return read_bundle(in, path).graph;
-  } catch (const std::runtime_error& reason) {
-    throw UsageError(reason.what());
-  }
-}
-
-void add_step(const CsvTable& table, const CsvRow& row, double constant_batch, ExecutedRun& run) {
-  if (row.fields.size() != table.header.size())
-    throw CellError(std::to_string(row.fields.size()) + " fields below " + std::to_string(table.header.size()) +
-                    " columns");
-  const Cells cells(table.header, row);
-  const std::size_t next = run.steps.size() + 1;
-  if (next == 1 && cells.integer("step") > 1)
-    throw CellError("the losses begin with step " + cells.text("step") +
-                    ": the run went on from a checkpoint of another folder; resume in that folder (--out), or give a "
-                    "run from its beginning");
-  if (static_cast<std::size_t>(cells.integer("step")) != next)
-    throw CellError("column step: " + cells.text("step") + " where " + std::to_string(next) + " follows");
-  GradientStep step{(cells.empty("batch") ? constant_batch : cells.above_zero("batch")) * run.sequence,
-                    cells.above_zero("loss"), 0, 0};
-  if (run.has_norms) step.square = cells.number("gradient_square"), step.variance = cells.number("gradient_variance");
-  run.steps.push_back(step);
-  run.learning_rates.push_back(cells.number("learning_rate"));
-}
-
-template <typename Values>
-Interval extent(const Values& values) {
-  const auto [least, most] = std::minmax_element(values.begin(), values.end());
-  return {*least, *most};
-}
-
-}  // namespace
-
-double ExecutedRun::tokens() const {
-  double sum = 0;
-  for (const GradientStep& step : steps) sum += step.batch_tokens;
-  return sum;
-}
-
-Interval ExecutedRun::batches() const {
-  std::vector<double> sequences;
-  for (const GradientStep& step : steps) sequences.push_back(step.batch_tokens / sequence);
-  return extent(sequences);
-}
-
-Interval ExecutedRun::rates() const { return extent(learning_rates); }
-
-ExecutedRun read_executed_run(const std::string& folder) {
-  if (!std::filesystem::is_directory(folder))
-    throw UsageError("'" + folder + "' is no folder; give the folder (--out) of a run of `slipway execute`");
-  const CsvTable table = losses_of(folder);
-  const TaskGraph graph = graph_of(folder);
-  ExecutedRun run{folder, static_cast<double>(graph.step.model->sequence), false, {}, {}};
-  run.has_norms = std::find(table.header.begin(), table.header.end(), "gradient_variance") != table.header.end();
-  for (const CsvRow& row : table.rows) {
-    try {
-      add_step(table, row, static_cast<double>(graph.step.global_batch), run);
-    } catch (const CellError& reason) {
-      throw UsageError(losses_csv_path(folder) + ":" + std::to_string(row.line) + ": " + reason.what());
-    }
-  }
-  if (run.steps.empty()) throw UsageError(losses_csv_path(folder) + ": the run has no step");
-  return run;
-}
 
 namespace {
 
@@ -192,37 +100,6 @@ void check_same_sequence(const ExecutedRun& run, const std::vector<ExecutedRun>&
           fmt::format("{}: sequences of {:g} tokens, those of {} have {:g}; give runs of one sequence length",
                       other.folder, other.sequence, run.folder, run.sequence));
 }
-
-}  // namespace
-
-std::size_t last_steps(std::size_t steps) { return std::max<std::size_t>(1, steps / 12); }
-
-RunFitAnswer fitted_run(ExecutedRun run, std::vector<ExecutedRun> unseen, const RunFitRequest& request) {
-  check_has_norms(run);
-  check_same_sequence(run, unseen);
-  RunFitAnswer answer{std::move(run), request, 0, {}, {}, 0, {}, {}, 0, {}};
-  const std::vector<GradientStep>& steps = answer.run.steps;
-  answer.from = first_step_after(answer.run, request.from_tokens);
-  if (answer.from == steps.size())
-    throw UsageError(answer.run.folder + ": there is no step that counts; lower --after");
-  const std::size_t last = last_steps(steps.size());
-  answer.last_loss = mean_loss(steps, steps.size() - last, last);
-  answer.last_noise = noise_of_group(std::span(steps).last(last));
-  try {
-    answer.fit = fit_of(steps, answer.from, request, answer.noise);
-    answer.ends = ends_of(answer);
-  } catch (const std::invalid_argument& reason) {
-    throw UsageError(answer.run.folder + ": " + reason.what());
-  }
-  answer.target_loss = request.target_loss.value_or(reached_by_all(answer, unseen));
-  for (ExecutedRun& other : unseen)
-    answer.unseen.push_back(unseen_of(std::move(other), answer.fit.dynamics, answer.target_loss));
-  return answer;
-}
-
-// The answer of `slipway growth --fit RUN` as JSON.
-
-namespace {
 
 std::string steps_text(std::size_t first, std::size_t count) {
   return count == 1 ? fmt::format("{}", first + 1) : fmt::format("{} to {}", first + 1, first + count);
@@ -333,48 +210,6 @@ Description<UnseenRun> unseen_keys() {
       .only_column("off by", [](const UnseenRun& each) { return off_text(each.predicted_loss, each.last_loss); });
 }
 
-}  // namespace
-
-const Description<RunFitAnswer>& run_fit_description() {
-  const auto run = [](auto get) { return of(&RunFitAnswer::run, get); };
-  const auto dynamics = [](double LossDynamics::*value) {
-    return [value](const RunFitAnswer& answer) { return answer.fit.dynamics.*value; };
-  };
-  static const Description<RunFitAnswer> description =
-      Description<RunFitAnswer>()
-          .key("run", "path", "folder of the executed run that was fitted", run(&ExecutedRun::folder))
-          .key("steps", "count", "of the run", [](const RunFitAnswer& answer) { return answer.run.steps.size(); })
-          .key("sequence", "tokens", "of a sample", run(&ExecutedRun::sequence))
-          .key("noise_scale", "tokens", "gradient noise scale at noise_loss, by the norms of the steps",
-               dynamics(&LossDynamics::noise_tokens))
-          .key("noise_range", "tokens", "[least, most], 95 %: Student's t of the groups' residuals",
-               [](const RunFitAnswer& answer) { return bounds(*answer.noise.interval); })
-          .key("noise_loss", "nats", "loss at which the noise scale is given", dynamics(&LossDynamics::noise_loss))
-          .key("noise_exponent", "-", "of the noise scale by the loss: fitted, or --noise-exponent",
-               dynamics(&LossDynamics::noise_exponent))
-          .key("noise_exponent_range", "-",
-               "[least, most], 95 %; absent where it was given, or is 0 because the noise does not grow as the loss "
-               "falls",
-               [](const RunFitAnswer& answer) { return bounds(answer.noise.exponent_interval); })
-          .list("groups", "one object per group of steps that follow each other", groups_of, group_keys())
-          .key("start", "nats", "fitted: loss before the first step", dynamics(&LossDynamics::start))
-          .key("floor", "nats", "assumed lower limit of the loss", dynamics(&LossDynamics::floor))
-          .key("offset", "steps", "fitted, noiseless", dynamics(&LossDynamics::offset))
-          .key("exponent", "-", "fitted: of the loss by the noiseless steps", dynamics(&LossDynamics::exponent))
-          .key("error", "0..1", "median of |fitted / measured - 1| over the steps that count",
-               of(&RunFitAnswer::fit, &RunFit::error))
-          .key("last_loss", "nats", "mean over the last twelfth of the steps", &RunFitAnswer::last_loss)
-          .key("last_noise_scale", "tokens", "there; absent where noise drowns the gradient", &RunFitAnswer::last_noise)
-          .list("ends", "the run's end by fits to its first steps", ends_in, end_keys())
-          .key("target_loss", "nats", "of unseen", &RunFitAnswer::target_loss)
-          .list("unseen", "one object per run of --unseen", &RunFitAnswer::unseen, unseen_keys());
-  return description;
-}
-
-// The answer of `slipway growth --fit RUN` as a report, with the lines for a scenario.
-
-namespace {
-
 std::string run_text(const RunFitAnswer& answer) {
   const ExecutedRun& run = answer.run;
   return fmt::format("{}: {}, batch {} of {:g} tokens, {}, learning rate {}\n\n", run.folder,
@@ -440,6 +275,69 @@ std::string unseen_text(const RunFitAnswer& answer) {
 
 }  // namespace
 
+std::size_t last_steps(std::size_t steps) { return std::max<std::size_t>(1, steps / 12); }
+
+RunFitAnswer fitted_run(ExecutedRun run, std::vector<ExecutedRun> unseen, const RunFitRequest& request) {
+  check_has_norms(run);
+  check_same_sequence(run, unseen);
+  RunFitAnswer answer{std::move(run), request, 0, {}, {}, 0, {}, {}, 0, {}};
+  const std::vector<GradientStep>& steps = answer.run.steps;
+  answer.from = first_step_after(answer.run, request.from_tokens);
+  if (answer.from == steps.size())
+    throw UsageError(answer.run.folder + ": there is no step that counts; lower --after");
+  const std::size_t last = last_steps(steps.size());
+  answer.last_loss = mean_loss(steps, steps.size() - last, last);
+  answer.last_noise = noise_of_group(std::span(steps).last(last));
+  try {
+    answer.fit = fit_of(steps, answer.from, request, answer.noise);
+    answer.ends = ends_of(answer);
+  } catch (const std::invalid_argument& reason) {
+    throw UsageError(answer.run.folder + ": " + reason.what());
+  }
+  answer.target_loss = request.target_loss.value_or(reached_by_all(answer, unseen));
+  for (ExecutedRun& other : unseen)
+    answer.unseen.push_back(unseen_of(std::move(other), answer.fit.dynamics, answer.target_loss));
+  return answer;
+}
+
+// The answer of `slipway growth --fit RUN` as JSON.
+const Description<RunFitAnswer>& run_fit_description() {
+  const auto run = [](auto get) { return of(&RunFitAnswer::run, get); };
+  const auto dynamics = [](double LossDynamics::*value) {
+    return [value](const RunFitAnswer& answer) { return answer.fit.dynamics.*value; };
+  };
+  static const Description<RunFitAnswer> description =
+      Description<RunFitAnswer>()
+          .key("run", "path", "folder of the executed run that was fitted", run(&ExecutedRun::folder))
+          .key("steps", "count", "of the run", [](const RunFitAnswer& answer) { return answer.run.steps.size(); })
+          .key("sequence", "tokens", "of a sample", run(&ExecutedRun::sequence))
+          .key("noise_scale", "tokens", "gradient noise scale at noise_loss, by the norms of the steps",
+               dynamics(&LossDynamics::noise_tokens))
+          .key("noise_range", "tokens", "[least, most], 95 %: Student's t of the groups' residuals",
+               [](const RunFitAnswer& answer) { return bounds(*answer.noise.interval); })
+          .key("noise_loss", "nats", "loss at which the noise scale is given", dynamics(&LossDynamics::noise_loss))
+          .key("noise_exponent", "-", "of the noise scale by the loss: fitted, or --noise-exponent",
+               dynamics(&LossDynamics::noise_exponent))
+          .key("noise_exponent_range", "-",
+               "[least, most], 95 %; absent where it was given, or is 0 because the noise does not grow as the loss "
+               "falls",
+               [](const RunFitAnswer& answer) { return bounds(answer.noise.exponent_interval); })
+          .list("groups", "one object per group of steps that follow each other", groups_of, group_keys())
+          .key("start", "nats", "fitted: loss before the first step", dynamics(&LossDynamics::start))
+          .key("floor", "nats", "assumed lower limit of the loss", dynamics(&LossDynamics::floor))
+          .key("offset", "steps", "fitted, noiseless", dynamics(&LossDynamics::offset))
+          .key("exponent", "-", "fitted: of the loss by the noiseless steps", dynamics(&LossDynamics::exponent))
+          .key("error", "0..1", "median of |fitted / measured - 1| over the steps that count",
+               of(&RunFitAnswer::fit, &RunFit::error))
+          .key("last_loss", "nats", "mean over the last twelfth of the steps", &RunFitAnswer::last_loss)
+          .key("last_noise_scale", "tokens", "there; absent where noise drowns the gradient", &RunFitAnswer::last_noise)
+          .list("ends", "the run's end by fits to its first steps", ends_in, end_keys())
+          .key("target_loss", "nats", "of unseen", &RunFitAnswer::target_loss)
+          .list("unseen", "one object per run of --unseen", &RunFitAnswer::unseen, unseen_keys());
+  return description;
+}
+
+// The answer of `slipway growth --fit RUN` as a report, with the lines for a scenario.
 std::string run_fit_text(const RunFitAnswer& answer) {
   return run_text(answer) + noise_text(answer) + groups_text(answer) + law_text(answer) + ends_text(answer) +
          unseen_text(answer) +

@@ -9,7 +9,7 @@
 #include "scenarios/commands/command_line/options.h"
 #include "scenarios/commands/command_line/outputs.h"
 #include "scenarios/commands/command_line/step_progress.h"
-#include "scenarios/files/files.h"
+#include "scenarios/files/output_file.h"
 #include "scenarios/predict/description.h"
 #include "scenarios/predict/load_scenario.h"
 #include "scenarios/predict/prediction.h"

@@ -62,7 +62,7 @@ struct Updated {
 };
 struct MessageCall {
   Collective collective = Collective::none;
-  double bytes = 0;  // as ring_seconds() counts them (models/machine/collectives.h)
+  double bytes = 0;  // as ring_seconds() counts them (models/machine/ring.h)
   int members = 0;
 };
 

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -79,11 +78,5 @@ struct KinetoTrace {
   const std::string& name_of(const KinetoOperator& op) const { return names[static_cast<std::size_t>(op.name)]; }
   const std::string& name_of(const KinetoKernel& kernel) const { return names[static_cast<std::size_t>(kernel.name)]; }
 };
-
-// True for a regular file that is compressed by gzip, or begins as the profiler's JSON does and not as Slipway's.
-bool may_be_kineto(const std::string& path);
-
-// Throws UsageError with the file, the defect and the remedy: unreadable, cut, no JSON, another schema, no kernels.
-KinetoTrace read_kineto(const std::string& path, const std::function<void(double share)>& progress = {});
 
 }  // namespace slipway::scenarios

@@ -11,7 +11,7 @@
 #include <unordered_map>
 
 #include "scenarios/commands/kineto/gzip_file.h"
-#include "scenarios/commands/kineto/kineto_trace.h"
+#include "scenarios/commands/kineto/read_kineto.h"
 #include "scenarios/files/files.h"
 #include "scenarios/files/usage_error.h"
 

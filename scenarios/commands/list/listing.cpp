@@ -50,6 +50,37 @@ std::string link_text(const Link& link) {
   return link.bandwidth > 0 ? fmt::format("{} {}", link.name, in_units(link.bandwidth, "B/s")) : "none";
 }
 
+struct NamedDictionary {
+  const Dictionary* dictionary;
+  std::string version;  // empty: none is named
+};
+
+NamedDictionary dictionary_of(const std::string& name, const std::string& topic) {
+  if (const Dictionary* itself = built_in_dictionary(name)) return {itself, ""};
+  std::vector<std::string> known = dictionary_names();
+  for (const EmbeddedFile& file : embedded_trainers())
+    if (!built_in_trainer(file.name)->dictionary.empty() && built_in_dictionary(file.name) == nullptr)
+      known.emplace_back(file.name);
+  const TrainerName trainer = trainer_name(name);
+  if (std::find(known.begin(), known.end(), trainer.name) == known.end())
+    throw UsageError("no arguments of '" + name + "' are described" +
+                     suggestion(trainer.name, known, "slipway list " + topic + " ") +
+                     fmt::format("; allowed: {}", fmt::join(known, ", ")));
+  Defects defects;
+  Reference asked;
+  asked.origin.file = "list " + topic;
+  asked.key = name;
+  const std::optional<Trainer> found = load_trainer(name, asked, defects);
+  if (!found) throw UsageError(defects.front().message + "; " + defects.front().remedy);
+  return {built_in_dictionary(found->dictionary), found->arguments_version()};
+}
+
+std::string versions_text(const std::string& since, const std::string& until) {
+  if (since.empty() && until.empty()) return "";
+  return (since.empty() ? "" : "since " + since) +
+         (until.empty() ? "" : (since.empty() ? "" : " ") + ("until " + until));
+}
+
 }  // namespace
 
 std::string type_text(const Key& key) {
@@ -120,41 +151,6 @@ void list_trainer_keys(std::ostream& out) {
   for (const MemoryFact& fact : memory_facts())
     out << fmt::format("{:<32} {:<20} {}\n", fmt::format("memory.{}", fact.name), fact.unit, fact.meaning);
 }
-
-namespace {
-
-struct NamedDictionary {
-  const Dictionary* dictionary;
-  std::string version;  // empty: none is named
-};
-
-NamedDictionary dictionary_of(const std::string& name, const std::string& topic) {
-  if (const Dictionary* itself = built_in_dictionary(name)) return {itself, ""};
-  std::vector<std::string> known = dictionary_names();
-  for (const EmbeddedFile& file : embedded_trainers())
-    if (!built_in_trainer(file.name)->dictionary.empty() && built_in_dictionary(file.name) == nullptr)
-      known.emplace_back(file.name);
-  const TrainerName trainer = trainer_name(name);
-  if (std::find(known.begin(), known.end(), trainer.name) == known.end())
-    throw UsageError("no arguments of '" + name + "' are described" +
-                     suggestion(trainer.name, known, "slipway list " + topic + " ") +
-                     fmt::format("; allowed: {}", fmt::join(known, ", ")));
-  Defects defects;
-  Reference asked;
-  asked.origin.file = "list " + topic;
-  asked.key = name;
-  const std::optional<Trainer> found = load_trainer(name, asked, defects);
-  if (!found) throw UsageError(defects.front().message + "; " + defects.front().remedy);
-  return {built_in_dictionary(found->dictionary), found->arguments_version()};
-}
-
-std::string versions_text(const std::string& since, const std::string& until) {
-  if (since.empty() && until.empty()) return "";
-  return (since.empty() ? "" : "since " + since) +
-         (until.empty() ? "" : (since.empty() ? "" : " ") + ("until " + until));
-}
-
-}  // namespace
 
 void list_arguments(std::ostream& out, const std::string& trainer) {
   const auto [dictionary, version] = dictionary_of(trainer, "arguments");

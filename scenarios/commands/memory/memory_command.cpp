@@ -8,6 +8,7 @@
 #include "scenarios/commands/memory/memory_page.h"
 #include "scenarios/commands/memory/report.h"
 #include "scenarios/predict/load_scenario.h"
+#include "scenarios/report/page.h"
 
 namespace slipway::scenarios {
 namespace {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "scenarios/predict/readable.h"
+#include "scenarios/report/sections.h"
 
 namespace slipway::scenarios {
 namespace {

@@ -193,18 +193,6 @@ const Description<Answer>& description() {
   return description;
 }
 
-}  // namespace
-
-std::vector<AnswerKeys> memory_answers() { return {{"memory --json", description().keys()}}; }
-
-std::string json_text(const PreparedStep& prepared, const MemoryReport& report) {
-  return description().text({prepared, report, basis_of(prepared.scenario)});
-}
-
-// The answer of `slipway memory` as a report.
-
-namespace {
-
 using Rows = std::vector<std::vector<std::string>>;
 
 std::string bytes_or_dash(double bytes) { return bytes > 0 ? readable_bytes(bytes) : "-"; }
@@ -265,6 +253,14 @@ std::string changes_text(const MemoryReport& report, const Basis& basis) {
 }
 
 }  // namespace
+
+std::vector<AnswerKeys> memory_answers() { return {{"memory --json", description().keys()}}; }
+
+std::string json_text(const PreparedStep& prepared, const MemoryReport& report) {
+  return description().text({prepared, report, basis_of(prepared.scenario)});
+}
+
+// The answer of `slipway memory` as a report.
 
 std::vector<std::vector<std::string>> stage_table(const MemoryReport& report) {
   return stage_keys().table(report.stages);

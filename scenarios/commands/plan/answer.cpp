@@ -10,7 +10,7 @@
 #include "exec/run/executable.h"
 #include "scenarios/commands/command_line/command.h"
 #include "scenarios/commands/plan/table.h"
-#include "scenarios/files/files.h"
+#include "scenarios/files/output_file.h"
 #include "scenarios/files/usage_error.h"
 #include "scenarios/language/document.h"
 #include "scenarios/language/keys.h"
@@ -42,52 +42,6 @@ void anchor(Value& value, const std::string& path, const std::string& from, cons
   if (!relative.starts_with(".")) relative = "./" + relative;  // without it, it would look like a built-in name
   value.text = relative;
 }
-
-}  // namespace
-
-const Dictionary* emitted(const std::optional<std::string>& name) {
-  if (!name) return nullptr;
-  if (const Dictionary* dictionary = launched_dictionary(*name)) return dictionary;
-  const std::vector<std::string> names = launched_names();
-  throw UsageError("--emit " + *name + " is unknown" + suggestion(*name, names, "--emit ") +
-                   fmt::format("; allowed: {}", fmt::join(names, ", ")));
-}
-
-LaunchArguments launch_arguments(const Scenario& scenario, const Dictionary& trainer) {
-  return arguments_for(trainer, dictionary_version(trainer, scenario), scenario);
-}
-
-void refuse_what_trainer_lacks(const Scenario& scenario, const Dictionary& trainer) {
-  for (const std::string& reason : impossible_for(trainer, scenario))
-    throw UsageError("--emit " + trainer.name + ": " + reason + ", or leave --emit out");
-}
-
-std::string winner_yaml(const Scenario& scenario, const std::vector<std::string>& overrides, const Step& choice,
-                        const std::string& file) {
-  std::vector<std::string> options = overrides;
-  for (const std::string& option : overrides_of(choice)) options.push_back(option);
-  const SplitKind split = choice.layout.split;
-  if (split != SplitKind::list && load_scenario(scenario.path, overrides).scenario.step.layout.split != split)
-    options.emplace_back(split == SplitKind::even ? "layout.split=even" : "layout.split=balanced");
-  const LoadResult loaded = load_scenario(scenario.path, options);
-  if (!loaded.errors.empty())
-    throw std::logic_error("the search found a layout that cannot be loaded; this is a defect of slipway:\n" +
-                           describe(loaded.errors));
-  Defects defects;
-  std::optional<Value> document = parse_document(loaded.scenario.resolved, file, defects);
-  if (!document) throw std::logic_error("the resolved scenario is no YAML");
-  // If the fabrics were written out, a user who changes the machine would keep the fabrics of this one.
-  if (Value* cluster = document->find("cluster"); cluster != nullptr && !loaded.scenario.own_fabrics)
-    std::erase_if(cluster->entries, [](const Entry& entry) { return entry.key == "fabrics"; });
-  const auto folder = [](const std::string& path) {
-    const std::string parent = std::filesystem::path(path).parent_path().string();
-    return parent.empty() ? std::string(".") : parent;
-  };
-  anchor(*document, "", folder(scenario.path), folder(file));
-  return to_yaml(*document);
-}
-
-namespace {
 
 void write_winner(const PlanAnswer& answer) {
   if (!answer.file || answer.result.best.empty()) return;
@@ -268,6 +222,48 @@ void print_what_execute_refuses(const PlanAnswer& answer, std::ostream& out) {
 }
 
 }  // namespace
+
+const Dictionary* emitted(const std::optional<std::string>& name) {
+  if (!name) return nullptr;
+  if (const Dictionary* dictionary = launched_dictionary(*name)) return dictionary;
+  const std::vector<std::string> names = launched_names();
+  throw UsageError("--emit " + *name + " is unknown" + suggestion(*name, names, "--emit ") +
+                   fmt::format("; allowed: {}", fmt::join(names, ", ")));
+}
+
+LaunchArguments launch_arguments(const Scenario& scenario, const Dictionary& trainer) {
+  return arguments_for(trainer, dictionary_version(trainer, scenario), scenario);
+}
+
+void refuse_what_trainer_lacks(const Scenario& scenario, const Dictionary& trainer) {
+  for (const std::string& reason : impossible_for(trainer, scenario))
+    throw UsageError("--emit " + trainer.name + ": " + reason + ", or leave --emit out");
+}
+
+std::string winner_yaml(const Scenario& scenario, const std::vector<std::string>& overrides, const Step& choice,
+                        const std::string& file) {
+  std::vector<std::string> options = overrides;
+  for (const std::string& option : overrides_of(choice)) options.push_back(option);
+  const SplitKind split = choice.layout.split;
+  if (split != SplitKind::list && load_scenario(scenario.path, overrides).scenario.step.layout.split != split)
+    options.emplace_back(split == SplitKind::even ? "layout.split=even" : "layout.split=balanced");
+  const LoadResult loaded = load_scenario(scenario.path, options);
+  if (!loaded.errors.empty())
+    throw std::logic_error("the search found a layout that cannot be loaded; this is a defect of slipway:\n" +
+                           describe(loaded.errors));
+  Defects defects;
+  std::optional<Value> document = parse_document(loaded.scenario.resolved, file, defects);
+  if (!document) throw std::logic_error("the resolved scenario is no YAML");
+  // If the fabrics were written out, a user who changes the machine would keep the fabrics of this one.
+  if (Value* cluster = document->find("cluster"); cluster != nullptr && !loaded.scenario.own_fabrics)
+    std::erase_if(cluster->entries, [](const Entry& entry) { return entry.key == "fabrics"; });
+  const auto folder = [](const std::string& path) {
+    const std::string parent = std::filesystem::path(path).parent_path().string();
+    return parent.empty() ? std::string(".") : parent;
+  };
+  anchor(*document, "", folder(scenario.path), folder(file));
+  return to_yaml(*document);
+}
 
 std::vector<AnswerKey> plan_keys() { return description().keys(); }
 

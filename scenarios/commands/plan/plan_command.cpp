@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "scenarios/commands/command_line/command.h"
+#include "scenarios/commands/command_line/interrupts.h"
 #include "scenarios/commands/command_line/options.h"
 #include "scenarios/commands/command_line/outputs.h"
 #include "scenarios/commands/command_line/progress.h"
@@ -14,6 +15,7 @@
 #include "scenarios/predict/prepared_step.h"
 #include "scenarios/predict/readable.h"
 #include "scenarios/predict/terminal_timeline.h"
+#include "scenarios/report/page.h"
 #include "scenarios/search/remedies.h"
 #include "scenarios/search/scenario_to_search.h"
 #include "scenarios/search/search.h"

@@ -5,6 +5,7 @@
 #include "scenarios/commands/plan/table.h"
 #include "scenarios/commands/simulate/simulate_report.h"
 #include "scenarios/predict/readable.h"
+#include "scenarios/report/sections.h"
 #include "scenarios/search/layout_text.h"
 #include "schedules/time/replay.h"
 

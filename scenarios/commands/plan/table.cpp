@@ -39,6 +39,192 @@ std::optional<TrainingCost> training_in(const PlanRow& row) {
   return row.priced.simulated ? training_cost(row.scenario, row.priced.step_time_s) : std::nullopt;
 }
 
+// The columns in their order. Layout settings are left out only where all rows share them, and printed below.
+struct Shown {
+  const char* heading;
+  int spared = 0;  // order of removal from a table that is too wide: 1 before 2, 0 never
+  bool is_choice = false;
+};
+constexpr Shown shown_columns[] = {{"tensor", 9, true},
+                                   {"pipeline", 8, true},
+                                   {"chunks", 2, true},
+                                   {"context", 1, true},
+                                   {"data", 7, true},
+                                   {"experts on", 0, true},
+                                   {"batch", 5, true},
+                                   {"zero", 6, true},
+                                   {"recompute", 3, true},
+                                   {"schedule", 4, true},
+                                   {"layers per stage", 0, true},
+                                   {"step"},
+                                   {"90 % interval", 16},
+                                   {"MFU", 13},
+                                   {"tokens/s", 12},
+                                   {"days", 15},
+                                   {"cost", 14},
+                                   {"memory"},
+                                   {"bubble", 10},
+                                   {"exposed", 11}};
+
+struct Column {
+  Shown shown;
+  std::vector<std::string> cells;  // per row
+  bool all_same() const {
+    return std::all_of(cells.begin(), cells.end(), [&](const std::string& c) { return c == cells.front(); });
+  }
+};
+
+class Table {
+ public:
+  Table(const Scenario& scenario, const std::vector<PricedLayout>& rows) : rows_(rows) {
+    const std::vector<std::string> headings = plan_row_keys().headings();
+    std::vector<std::vector<std::string>> cells;
+    for (const PricedLayout& row : rows) cells.push_back(plan_row_keys().cells({scenario, row}));
+    for (const Shown& shown : shown_columns) {
+      const auto at = std::find(headings.begin(), headings.end(), shown.heading) - headings.begin();
+      Column column{shown, {}};
+      for (const std::vector<std::string>& row : cells) column.cells.push_back(row.at(static_cast<std::size_t>(at)));
+      if (is_wanted(column)) columns_.push_back(std::move(column));
+    }
+  }
+
+  std::string text(int columns) {
+    while (columns > 0 && width() > static_cast<std::size_t>(columns) && spare()) {
+    }
+    std::string text = drawn();
+    if (!common_.empty()) text += "  All rows: " + common_ + ".\n";
+    if (!left_out_.empty())
+      text += "  Left out, to fit into " + std::to_string(columns) + " columns: " + left_out_ + ".\n";
+    return text + waiting();
+  }
+
+ private:
+  // Splits that are all even, and what the scenario has no length or price of training for, are no columns.
+  static bool is_wanted(const Column& column) {
+    const char* usual = column.shown.heading == std::string_view("layers per stage") ? "even" : "";
+    return !column.all_same() || column.cells.front() != usual;
+  }
+
+  // Removes the next column; false: there is none.
+  bool spare() {
+    auto next = columns_.end();
+    for (auto at = columns_.begin(); at != columns_.end(); ++at)
+      if (at->shown.spared > 0 && (!at->shown.is_choice || at->all_same()) &&
+          (next == columns_.end() || at->shown.spared < next->shown.spared))
+        next = at;
+    if (next == columns_.end()) return false;
+    std::string& list = next->shown.is_choice ? common_ : left_out_;
+    list += (list.empty() ? "" : ", ") + std::string(next->shown.heading) +
+            (next->shown.is_choice ? " " + next->cells.front() : "");
+    columns_.erase(next);
+    return true;
+  }
+
+  std::string drawn() const {
+    std::vector<std::vector<std::string>> cells(rows_.size() + 1);
+    cells[0].emplace_back("#");
+    for (std::size_t i = 0; i < rows_.size(); ++i) cells[i + 1].push_back(std::to_string(i + 1));
+    for (const Column& column : columns_) {
+      cells[0].emplace_back(column.shown.heading);
+      for (std::size_t i = 0; i < rows_.size(); ++i) cells[i + 1].push_back(column.cells[i]);
+    }
+    return aligned_table(cells, "  ");
+  }
+
+  std::size_t width() const {
+    std::istringstream lines(drawn());
+    std::size_t most = 0;
+    for (std::string line; std::getline(lines, line);) most = std::max(most, display_width(line));
+    return most;
+  }
+
+  std::string waiting() const {
+    const bool shown = std::any_of(columns_.begin(), columns_.end(),
+                                   [](const Column& c) { return c.shown.heading == std::string_view("bubble"); });
+    const bool waits = std::any_of(rows_.begin(), rows_.end(), [](const PricedLayout& r) {
+      return r.choice.layout.pipeline == 1 && r.bubble_share > 5e-4;
+    });
+    return shown && waits ? "  Without a pipeline, bubble is time of waiting for other GPUs.\n" : "";
+  }
+
+  const std::vector<PricedLayout>& rows_;
+  std::vector<Column> columns_;
+  std::string common_, left_out_;
+};
+
+// Rows that may as well be faster than the first.
+std::string not_told_apart_text(const std::vector<PricedLayout>& rows) {
+  constexpr double sure = 0.9;
+  std::size_t alike = 0;
+  while (alike + 1 < rows.size() && rows[alike + 1].first_is_faster.value_or(1) < sure) ++alike;
+  if (alike == 0) return "";
+  return fmt::format("  Row{} {} not told apart from the first: with {} % or more, {} may be faster on the cluster.\n",
+                     alike == 1 ? " 2" : "s 2 to " + std::to_string(alike + 1), alike == 1 ? "is" : "are",
+                     std::lround(100 * (1 - sure)), alike == 1 ? "it" : "each");
+}
+
+// "0-3, 6, 4-5": numbers that ascend by one become a range.
+std::string ranges(const std::vector<int>& numbers) {
+  std::string text;
+  for (std::size_t i = 0, end = 0; i < numbers.size(); i = end) {
+    for (end = i + 1; end < numbers.size() && numbers[end] == numbers[end - 1] + 1;) ++end;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[i]);
+    if (end > i + 1) text += fmt::format("-{}", numbers[end - 1]);
+  }
+  return text;
+}
+
+std::string where_text(const Scenario& scenario, const Layout& layout) {
+  const Variant variant = variant_of(scenario, layout);
+  return fmt::format("layers per stage {}; nodes {}", layers_text(variant.layers), ranges(variant.nodes));
+}
+
+std::string refinement_text(const Scenario& scenario, const SearchResult& result) {
+  if (result.refined == 0) return "";
+  std::string text = fmt::format(
+      "\nNodes or links differ, so the first {} layouts were refined by {} of "
+      "other\n"
+      "orders of nodes and splits of layers; before that the fastest took {}. Their stages:\n",
+      result.refined, counted(result.refinements, "simulation"), readable_seconds(result.unrefined_s));
+  for (std::size_t i = 0; i < result.best.size(); ++i)
+    text += fmt::format("  {}  {}\n", i + 1, where_text(scenario, result.best[i].choice.layout));
+  return text;
+}
+
+std::string excluded_text(const SearchResult& result, const SearchOptions& options) {
+  if (result.too_large == 0) return "";
+  std::string text = fmt::format("\n{} more than {} of a GPU's memory with 99 % probability and {} left out.",
+                                 counted(result.too_large, "layout") + (result.too_large == 1 ? " needs" : " need"),
+                                 readable_share(options.memory_share), result.too_large == 1 ? "is" : "are");
+  const PricedLayout& row = *result.best_too_large;
+  text +=
+      fmt::format(" The fastest of them would take {}{} a step and needs {}{} ({}):\n  {}\n",
+                  row.simulated ? "" : "at least ", readable_seconds(row.step_time_s), row.judged ? "" : "at least ",
+                  readable_bytes(row.memory_bytes), readable_share(row.memory_share), layout_text(row.choice));
+  return text;
+}
+
+struct Part {
+  std::string what;
+  double gain_s;
+};
+
+// Without a pipeline, idle ranks wait for unfinished micro-batches or reductions of others.
+std::string idle_name(const PricedLayout& a, const PricedLayout& b) {
+  const bool piped = a.choice.layout.pipeline > 1, other_piped = b.choice.layout.pipeline > 1;
+  if (piped && other_piped) return "bubble";
+  return piped || other_piped ? "bubble and waiting for other GPUs" : "waiting for other GPUs";
+}
+
+std::vector<Part> parts_of(const PricedLayout& row, const PricedLayout& next) {
+  const auto gain = [&](double PricedLayout::*share) {
+    return next.*share * next.step_time_s - row.*share * row.step_time_s;
+  };
+  return {{"compute", gain(&PricedLayout::compute_share)},
+          {idle_name(row, next), gain(&PricedLayout::bubble_share)},
+          {"exposed communication", gain(&PricedLayout::exposed_comm_share)}};
+}
+
 }  // namespace
 
 const Description<PlanRow>& plan_row_keys() {
@@ -153,209 +339,11 @@ const Description<PlanRow>& plan_row_keys() {
   return description;
 }
 
-namespace {
-
-// The columns in their order. Layout settings are left out only where all rows share them, and printed below.
-struct Shown {
-  const char* heading;
-  int spared = 0;  // order of removal from a table that is too wide: 1 before 2, 0 never
-  bool is_choice = false;
-};
-constexpr Shown shown_columns[] = {{"tensor", 9, true},
-                                   {"pipeline", 8, true},
-                                   {"chunks", 2, true},
-                                   {"context", 1, true},
-                                   {"data", 7, true},
-                                   {"experts on", 0, true},
-                                   {"batch", 5, true},
-                                   {"zero", 6, true},
-                                   {"recompute", 3, true},
-                                   {"schedule", 4, true},
-                                   {"layers per stage", 0, true},
-                                   {"step"},
-                                   {"90 % interval", 16},
-                                   {"MFU", 13},
-                                   {"tokens/s", 12},
-                                   {"days", 15},
-                                   {"cost", 14},
-                                   {"memory"},
-                                   {"bubble", 10},
-                                   {"exposed", 11}};
-
-struct Column {
-  Shown shown;
-  std::vector<std::string> cells;  // per row
-  bool all_same() const {
-    return std::all_of(cells.begin(), cells.end(), [&](const std::string& c) { return c == cells.front(); });
-  }
-};
-
-class Table {
- public:
-  Table(const Scenario& scenario, const std::vector<PricedLayout>& rows) : rows_(rows) {
-    const std::vector<std::string> headings = plan_row_keys().headings();
-    std::vector<std::vector<std::string>> cells;
-    for (const PricedLayout& row : rows) cells.push_back(plan_row_keys().cells({scenario, row}));
-    for (const Shown& shown : shown_columns) {
-      const auto at = std::find(headings.begin(), headings.end(), shown.heading) - headings.begin();
-      Column column{shown, {}};
-      for (const std::vector<std::string>& row : cells) column.cells.push_back(row.at(static_cast<std::size_t>(at)));
-      if (is_wanted(column)) columns_.push_back(std::move(column));
-    }
-  }
-
-  std::string text(int columns) {
-    while (columns > 0 && width() > static_cast<std::size_t>(columns) && spare()) {
-    }
-    std::string text = drawn();
-    if (!common_.empty()) text += "  All rows: " + common_ + ".\n";
-    if (!left_out_.empty())
-      text += "  Left out, to fit into " + std::to_string(columns) + " columns: " + left_out_ + ".\n";
-    return text + waiting();
-  }
-
- private:
-  // Splits that are all even, and what the scenario has no length or price of training for, are no columns.
-  static bool is_wanted(const Column& column) {
-    const char* usual = column.shown.heading == std::string_view("layers per stage") ? "even" : "";
-    return !column.all_same() || column.cells.front() != usual;
-  }
-
-  // Removes the next column; false: there is none.
-  bool spare() {
-    auto next = columns_.end();
-    for (auto at = columns_.begin(); at != columns_.end(); ++at)
-      if (at->shown.spared > 0 && (!at->shown.is_choice || at->all_same()) &&
-          (next == columns_.end() || at->shown.spared < next->shown.spared))
-        next = at;
-    if (next == columns_.end()) return false;
-    std::string& list = next->shown.is_choice ? common_ : left_out_;
-    list += (list.empty() ? "" : ", ") + std::string(next->shown.heading) +
-            (next->shown.is_choice ? " " + next->cells.front() : "");
-    columns_.erase(next);
-    return true;
-  }
-
-  std::string drawn() const {
-    std::vector<std::vector<std::string>> cells(rows_.size() + 1);
-    cells[0].emplace_back("#");
-    for (std::size_t i = 0; i < rows_.size(); ++i) cells[i + 1].push_back(std::to_string(i + 1));
-    for (const Column& column : columns_) {
-      cells[0].emplace_back(column.shown.heading);
-      for (std::size_t i = 0; i < rows_.size(); ++i) cells[i + 1].push_back(column.cells[i]);
-    }
-    return aligned_table(cells, "  ");
-  }
-
-  std::size_t width() const {
-    std::istringstream lines(drawn());
-    std::size_t most = 0;
-    for (std::string line; std::getline(lines, line);) most = std::max(most, display_width(line));
-    return most;
-  }
-
-  std::string waiting() const {
-    const bool shown = std::any_of(columns_.begin(), columns_.end(),
-                                   [](const Column& c) { return c.shown.heading == std::string_view("bubble"); });
-    const bool waits = std::any_of(rows_.begin(), rows_.end(), [](const PricedLayout& r) {
-      return r.choice.layout.pipeline == 1 && r.bubble_share > 5e-4;
-    });
-    return shown && waits ? "  Without a pipeline, bubble is time of waiting for other GPUs.\n" : "";
-  }
-
-  const std::vector<PricedLayout>& rows_;
-  std::vector<Column> columns_;
-  std::string common_, left_out_;
-};
-
-}  // namespace
-
 std::string table_of(const Scenario& scenario, const std::vector<PricedLayout>& rows, int columns) {
   return rows.empty() ? "" : Table(scenario, rows).text(columns);
 }
 
 // The answer of `slipway plan` as a report.
-
-namespace {
-
-// Rows that may as well be faster than the first.
-std::string not_told_apart_text(const std::vector<PricedLayout>& rows) {
-  constexpr double sure = 0.9;
-  std::size_t alike = 0;
-  while (alike + 1 < rows.size() && rows[alike + 1].first_is_faster.value_or(1) < sure) ++alike;
-  if (alike == 0) return "";
-  return fmt::format("  Row{} {} not told apart from the first: with {} % or more, {} may be faster on the cluster.\n",
-                     alike == 1 ? " 2" : "s 2 to " + std::to_string(alike + 1), alike == 1 ? "is" : "are",
-                     std::lround(100 * (1 - sure)), alike == 1 ? "it" : "each");
-}
-
-// "0-3, 6, 4-5": numbers that ascend by one become a range.
-std::string ranges(const std::vector<int>& numbers) {
-  std::string text;
-  for (std::size_t i = 0, end = 0; i < numbers.size(); i = end) {
-    for (end = i + 1; end < numbers.size() && numbers[end] == numbers[end - 1] + 1;) ++end;
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[i]);
-    if (end > i + 1) text += fmt::format("-{}", numbers[end - 1]);
-  }
-  return text;
-}
-
-std::string where_text(const Scenario& scenario, const Layout& layout) {
-  const Variant variant = variant_of(scenario, layout);
-  return fmt::format("layers per stage {}; nodes {}", layers_text(variant.layers), ranges(variant.nodes));
-}
-
-std::string refinement_text(const Scenario& scenario, const SearchResult& result) {
-  if (result.refined == 0) return "";
-  std::string text = fmt::format(
-      "\nNodes or links differ, so the first {} layouts were refined by {} of "
-      "other\n"
-      "orders of nodes and splits of layers; before that the fastest took {}. Their stages:\n",
-      result.refined, counted(result.refinements, "simulation"), readable_seconds(result.unrefined_s));
-  for (std::size_t i = 0; i < result.best.size(); ++i)
-    text += fmt::format("  {}  {}\n", i + 1, where_text(scenario, result.best[i].choice.layout));
-  return text;
-}
-
-std::string excluded_text(const SearchResult& result, const SearchOptions& options) {
-  if (result.too_large == 0) return "";
-  std::string text = fmt::format("\n{} more than {} of a GPU's memory with 99 % probability and {} left out.",
-                                 counted(result.too_large, "layout") + (result.too_large == 1 ? " needs" : " need"),
-                                 readable_share(options.memory_share), result.too_large == 1 ? "is" : "are");
-  const PricedLayout& row = *result.best_too_large;
-  text +=
-      fmt::format(" The fastest of them would take {}{} a step and needs {}{} ({}):\n  {}\n",
-                  row.simulated ? "" : "at least ", readable_seconds(row.step_time_s), row.judged ? "" : "at least ",
-                  readable_bytes(row.memory_bytes), readable_share(row.memory_share), layout_text(row.choice));
-  return text;
-}
-
-}  // namespace
-
-namespace {
-
-struct Part {
-  std::string what;
-  double gain_s;
-};
-
-// Without a pipeline, idle ranks wait for unfinished micro-batches or reductions of others.
-std::string idle_name(const PricedLayout& a, const PricedLayout& b) {
-  const bool piped = a.choice.layout.pipeline > 1, other_piped = b.choice.layout.pipeline > 1;
-  if (piped && other_piped) return "bubble";
-  return piped || other_piped ? "bubble and waiting for other GPUs" : "waiting for other GPUs";
-}
-
-std::vector<Part> parts_of(const PricedLayout& row, const PricedLayout& next) {
-  const auto gain = [&](double PricedLayout::*share) {
-    return next.*share * next.step_time_s - row.*share * row.step_time_s;
-  };
-  return {{"compute", gain(&PricedLayout::compute_share)},
-          {idle_name(row, next), gain(&PricedLayout::bubble_share)},
-          {"exposed communication", gain(&PricedLayout::exposed_comm_share)}};
-}
-
-}  // namespace
 
 std::string why(const PricedLayout& row, const PricedLayout& next) {
   const double gain = next.step_time_s - row.step_time_s;

@@ -5,12 +5,13 @@
 
 #include "models/machine/priced_cluster.h"
 #include "scenarios/commands/command_line/command.h"
+#include "scenarios/commands/command_line/interrupts.h"
 #include "scenarios/commands/command_line/options.h"
 #include "scenarios/commands/command_line/outputs.h"
 #include "scenarios/commands/command_line/progress.h"
 #include "scenarios/commands/command_line/step_progress.h"
 #include "scenarios/commands/simulate/simulate_report.h"
-#include "scenarios/files/files.h"
+#include "scenarios/files/output_file.h"
 #include "scenarios/predict/beside.h"
 #include "scenarios/predict/chrome_trace.h"
 #include "scenarios/predict/description.h"
@@ -18,6 +19,7 @@
 #include "scenarios/predict/prediction.h"
 #include "scenarios/predict/readable.h"
 #include "scenarios/predict/terminal_timeline.h"
+#include "scenarios/report/page.h"
 #include "schedules/draw/timeline_trace.h"
 #include "schedules/time/durations.h"
 

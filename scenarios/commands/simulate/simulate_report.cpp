@@ -7,6 +7,7 @@
 
 #include "scenarios/predict/readable.h"
 #include "scenarios/predict/training_words.h"
+#include "scenarios/report/sections.h"
 
 namespace slipway::scenarios {
 namespace {

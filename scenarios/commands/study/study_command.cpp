@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "scenarios/commands/command_line/command.h"
+#include "scenarios/commands/command_line/interrupts.h"
 #include "scenarios/commands/command_line/options.h"
 #include "scenarios/commands/command_line/outputs.h"
 #include "scenarios/commands/command_line/progress.h"
@@ -15,12 +16,13 @@
 #include "scenarios/commands/study/shard.h"
 #include "scenarios/commands/study/study_page.h"
 #include "scenarios/commands/study/study_report.h"
-#include "scenarios/files/files.h"
+#include "scenarios/files/output_file.h"
 #include "scenarios/language/document.h"
 #include "scenarios/language/given_scenarios.h"
 #include "scenarios/language/nearest.h"
 #include "scenarios/predict/load_scenario.h"
 #include "scenarios/predict/readable.h"
+#include "scenarios/report/page.h"
 #include "scenarios/search/workers.h"
 
 namespace slipway::scenarios {

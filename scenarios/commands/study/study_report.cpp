@@ -87,53 +87,6 @@ const Description<StudyRow>& numbers() {
   return description;
 }
 
-}  // namespace
-
-const std::vector<StudyColumn>& study_columns() { return numbers().untyped().fields(); }
-
-const StudyColumn* study_column(std::string_view name) {
-  for (const StudyColumn& column : study_columns())
-    if (column.key.name == name) return &column;
-  return nullptr;
-}
-
-std::string readable(const StudyColumn& column, double value) { return in_unit(column.key.unit, value); }
-
-std::vector<std::string> labels(const Study& study, const StudyRow& row) {
-  std::vector<std::string> cells;
-  if (study.scenarios.size() > 1) cells.push_back(std::filesystem::path(row.point.path).stem().string());
-  for (const std::size_t key : study.first_keys) cells.push_back(row.point.values[key]);
-  return cells;
-}
-
-std::vector<std::vector<std::string>> study_rows(const Study& study) {
-  const std::vector<std::vector<std::string>> cells = numbers().table(study.rows, study.columns);
-  std::vector<std::vector<std::string>> table(1);
-  if (study.scenarios.size() > 1) table[0].emplace_back("scenario");
-  for (const std::size_t key : study.first_keys) table[0].emplace_back(leaf_of(study.keys[key]));
-  for (const StudyRow& row : study.rows) table.push_back(labels(study, row));
-  for (std::size_t i = 0; i < table.size(); ++i) table[i].insert(table[i].end(), cells[i].begin(), cells[i].end());
-  return table;
-}
-
-std::string study_text(const Study& study) {
-  std::string reasons;
-  for (const StudyRow& row : study.rows) {
-    std::string name;
-    for (const std::string& cell : labels(study, row)) name += (name.empty() ? "" : ", ") + cell;
-    if (!row.error.empty()) reasons += "  " + (name.empty() ? row.point.path : name) + ": " + row.error + "\n";
-  }
-  std::string text = aligned_table(study_rows(study));
-  std::vector<Basis> bases;
-  for (const StudyRow& row : study.rows)
-    if (row.error.empty()) bases.push_back(row.basis);
-  text += empty_line_first(basis_text(bases, "point"));
-  if (!reasons.empty()) text += "\nWithout results:\n" + reasons;
-  return text;
-}
-
-namespace {
-
 struct Point {
   const Study& study;
   const StudyRow& row;
@@ -179,6 +132,49 @@ const Description<Study>& description() {
 }
 
 }  // namespace
+
+const std::vector<StudyColumn>& study_columns() { return numbers().untyped().fields(); }
+
+const StudyColumn* study_column(std::string_view name) {
+  for (const StudyColumn& column : study_columns())
+    if (column.key.name == name) return &column;
+  return nullptr;
+}
+
+std::string readable(const StudyColumn& column, double value) { return in_unit(column.key.unit, value); }
+
+std::vector<std::string> labels(const Study& study, const StudyRow& row) {
+  std::vector<std::string> cells;
+  if (study.scenarios.size() > 1) cells.push_back(std::filesystem::path(row.point.path).stem().string());
+  for (const std::size_t key : study.first_keys) cells.push_back(row.point.values[key]);
+  return cells;
+}
+
+std::vector<std::vector<std::string>> study_rows(const Study& study) {
+  const std::vector<std::vector<std::string>> cells = numbers().table(study.rows, study.columns);
+  std::vector<std::vector<std::string>> table(1);
+  if (study.scenarios.size() > 1) table[0].emplace_back("scenario");
+  for (const std::size_t key : study.first_keys) table[0].emplace_back(leaf_of(study.keys[key]));
+  for (const StudyRow& row : study.rows) table.push_back(labels(study, row));
+  for (std::size_t i = 0; i < table.size(); ++i) table[i].insert(table[i].end(), cells[i].begin(), cells[i].end());
+  return table;
+}
+
+std::string study_text(const Study& study) {
+  std::string reasons;
+  for (const StudyRow& row : study.rows) {
+    std::string name;
+    for (const std::string& cell : labels(study, row)) name += (name.empty() ? "" : ", ") + cell;
+    if (!row.error.empty()) reasons += "  " + (name.empty() ? row.point.path : name) + ": " + row.error + "\n";
+  }
+  std::string text = aligned_table(study_rows(study));
+  std::vector<Basis> bases;
+  for (const StudyRow& row : study.rows)
+    if (row.error.empty()) bases.push_back(row.basis);
+  text += empty_line_first(basis_text(bases, "point"));
+  if (!reasons.empty()) text += "\nWithout results:\n" + reasons;
+  return text;
+}
 
 std::vector<AnswerKeys> study_answers() { return {{"study --json", description().keys()}}; }
 

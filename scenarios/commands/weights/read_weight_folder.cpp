@@ -11,8 +11,8 @@
 
 #include "exec/run/checksum.h"
 #include "scenarios/commands/weights/hugging_face_names.h"
+#include "scenarios/commands/weights/read_weight_folder.h"
 #include "scenarios/commands/weights/safetensors.h"
-#include "scenarios/commands/weights/weight_folder.h"
 #include "scenarios/files/files.h"
 #include "scenarios/files/usage_error.h"
 #include "scenarios/language/keys.h"

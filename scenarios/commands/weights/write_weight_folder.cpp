@@ -12,8 +12,7 @@
 #include "scenarios/commands/command_line/outputs.h"
 #include "scenarios/commands/weights/hugging_face_names.h"
 #include "scenarios/commands/weights/safetensors.h"
-#include "scenarios/commands/weights/weight_folder.h"
-#include "scenarios/files/files.h"
+#include "scenarios/commands/weights/write_weight_folder.h"
 #include "scenarios/files/usage_error.h"
 
 namespace slipway::scenarios {

@@ -10,12 +10,14 @@
 #include <ostream>
 
 #include "scenarios/commands/command_line/command.h"
+#include "scenarios/commands/command_line/named_trace.h"
 #include "scenarios/commands/command_line/options.h"
 #include "scenarios/commands/command_line/outputs.h"
 #include "scenarios/commands/command_line/progress.h"
 #include "scenarios/commands/compare/batch_report.h"
 #include "scenarios/commands/execute/rank_program.h"
 #include "scenarios/files/files.h"
+#include "scenarios/files/output_file.h"
 #include "scenarios/laboratory/calibrate/calibrate_runs.h"
 #include "scenarios/laboratory/calibrate/calibration_report.h"
 #include "scenarios/laboratory/calibrate/measure_machine.h"

@@ -29,32 +29,6 @@ std::string not_used_of(const std::vector<Measurement>& measurements, const Mach
   return text;
 }
 
-}  // namespace
-
-MeasuredKernels measured_kernels(const std::vector<Measurement>& measurements, const Machine& start, bool few) {
-  MeasuredKernels result;
-  if (start.cores > 0) return result;
-  result.not_used = not_used_of(measurements, start);
-  for (auto& [key, table] : kernel_tables(measurements, start)) {
-    if (table.rows.size() < (few && table.around ? 1 : least_shapes)) {
-      result.too_few +=
-          fmt::format("{}{} ({})", result.too_few.empty() ? "" : ", ", models::name_of(key), table.rows.size());
-      continue;
-    }
-    KernelFit fit = fit_kernel(table);
-    result.fitted.push_back({{start.name, key, table}, std::move(fit)});
-  }
-  const bool has_products =
-      start.kernels.gemm[static_cast<std::size_t>(Format::bfloat16)].has_value() ||
-      std::any_of(result.fitted.begin(), result.fitted.end(), [](const FittedKernel& each) {
-        return each.measured.key.kind == KernelKind::gemm && each.measured.key.format == Format::bfloat16;
-      });
-  if (!has_products) result.fitted.clear();
-  return result;
-}
-
-namespace {
-
 // One constant of one kernel, among those that tasks may move.
 struct Place {
   KernelKey key;
@@ -122,6 +96,28 @@ KernelError error_of(const std::vector<Observation>& tasks, const std::vector<do
 }
 
 }  // namespace
+
+MeasuredKernels measured_kernels(const std::vector<Measurement>& measurements, const Machine& start, bool few) {
+  MeasuredKernels result;
+  if (start.cores > 0) return result;
+  result.not_used = not_used_of(measurements, start);
+  for (auto& [key, table] : kernel_tables(measurements, start)) {
+    if (table.rows.size() < (few && table.around ? 1 : least_shapes)) {
+      result.too_few +=
+          fmt::format("{}{} ({})", result.too_few.empty() ? "" : ", ", models::name_of(key), table.rows.size());
+      continue;
+    }
+    KernelFit fit = fit_kernel(table);
+    result.fitted.push_back({{start.name, key, table}, std::move(fit)});
+  }
+  const bool has_products =
+      start.kernels.gemm[static_cast<std::size_t>(Format::bfloat16)].has_value() ||
+      std::any_of(result.fitted.begin(), result.fitted.end(), [](const FittedKernel& each) {
+        return each.measured.key.kind == KernelKind::gemm && each.measured.key.format == Format::bfloat16;
+      });
+  if (!has_products) result.fitted.clear();
+  return result;
+}
 
 std::vector<FittedKernel> traced_kernels(const std::vector<Observation>& observations, const Machine& machine) {
   std::vector<Observation> tasks;

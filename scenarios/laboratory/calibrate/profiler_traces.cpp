@@ -9,6 +9,7 @@
 #include <ostream>
 
 #include "scenarios/commands/command_line/progress.h"
+#include "scenarios/commands/kineto/read_kineto.h"
 #include "scenarios/files/embedded_files.h"
 #include "scenarios/files/usage_error.h"
 #include "scenarios/language/profiles.h"

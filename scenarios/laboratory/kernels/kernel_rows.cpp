@@ -10,6 +10,8 @@
 #include <stdexcept>
 
 #include "models/machine/collectives.h"
+#include "models/machine/ring.h"
+#include "scenarios/files/cells.h"
 #include "scenarios/files/csv.h"
 #include "scenarios/files/usage_error.h"
 #include "scenarios/language/profiles.h"

@@ -5,7 +5,7 @@
 #include "scenarios/commands/command_line/options.h"
 #include "scenarios/commands/command_line/outputs.h"
 #include "scenarios/commands/command_line/progress.h"
-#include "scenarios/files/files.h"
+#include "scenarios/files/output_file.h"
 #include "scenarios/laboratory/kernels/kernels_report.h"
 #include "schedules/graph/parallel.h"
 

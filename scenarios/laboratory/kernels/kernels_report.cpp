@@ -94,16 +94,6 @@ const Description<Kernels>& description() {
   return description;
 }
 
-}  // namespace
-
-std::vector<AnswerKeys> kernels_answers() { return {{"kernels --json", description().keys()}}; }
-
-std::string kernels_json(const Kernels& kernels) { return description().text(kernels); }
-
-std::string kernels_text(const Kernels& kernels) { return aligned_table(kernel_keys().table(kernels)); }
-
-namespace {
-
 // Constants of `others` for what was not measured here, each under its own source.
 std::string kernels_of_others(const Kernels& kernels, const Machine& others) {
   std::string text;
@@ -121,6 +111,12 @@ std::string kernels_of_others(const Kernels& kernels, const Machine& others) {
 }
 
 }  // namespace
+
+std::vector<AnswerKeys> kernels_answers() { return {{"kernels --json", description().keys()}}; }
+
+std::string kernels_json(const Kernels& kernels) { return description().text(kernels); }
+
+std::string kernels_text(const Kernels& kernels) { return aligned_table(kernel_keys().table(kernels)); }
 
 std::string kernels_section(const Kernels& kernels, const std::string& writer, const Machine* others) {
   std::size_t shapes = 0;

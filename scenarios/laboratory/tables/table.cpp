@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "models/model/megatron_flops.h"
+#include "scenarios/files/cells.h"
 #include "scenarios/files/csv.h"
 #include "scenarios/files/files.h"
 #include "scenarios/files/program_folder.h"
@@ -18,7 +19,7 @@
 #include "scenarios/laboratory/tables/embedded_tables.h"
 #include "scenarios/language/aliases.h"
 #include "scenarios/language/keys.h"
-#include "scenarios/language/settings.h"
+#include "scenarios/language/overrides.h"
 #include "scenarios/predict/load_scenario.h"
 #include "schedules/graph/parallel.h"
 

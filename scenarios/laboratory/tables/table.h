@@ -18,7 +18,6 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/files/csv.h"
 #include "scenarios/laboratory/tables/published_row.h"
 
 namespace slipway::scenarios {

@@ -188,14 +188,6 @@ const Description<PooledValidation>& description() {
   return description;
 }
 
-}  // namespace
-
-std::vector<AnswerKeys> pooled_answers() { return {{"validate --pooled --json", description().keys()}}; }
-
-std::string pooled_json(const PooledValidation& validation) { return description().text(validation); }
-
-namespace {
-
 // The first line.
 std::string expectation(const PooledValidation& validation) {
   const double nothing = validation.mean.paper.error.mean;
@@ -220,6 +212,10 @@ std::string covered_text(const PooledValidation& validation) {
 }
 
 }  // namespace
+
+std::vector<AnswerKeys> pooled_answers() { return {{"validate --pooled --json", description().keys()}}; }
+
+std::string pooled_json(const PooledValidation& validation) { return description().text(validation); }
 
 std::string pooled_text(const PooledValidation& validation) {
   std::vector<PooledTable> tables = validation.tables;

@@ -381,16 +381,6 @@ std::string unpriced_text(const Validation& validation) {
   return text;
 }
 
-}  // namespace
-
-std::string report_text(const Validation& validation) {
-  return title(validation) + scores_text(validation) + groups_text(validation) + memory_text(validation) +
-         levers_text(validation) + regret_text(validation) + worst_text(validation) + tflops_text(validation) +
-         assumed_text(validation) + unpriced_text(validation);
-}
-
-namespace {
-
 using Rows = std::vector<const RowResult*>;
 
 // Scores of rows, of each of their groups and of each of their machines.
@@ -506,6 +496,12 @@ const Description<Answer>& description() {
 }
 
 }  // namespace
+
+std::string report_text(const Validation& validation) {
+  return title(validation) + scores_text(validation) + groups_text(validation) + memory_text(validation) +
+         levers_text(validation) + regret_text(validation) + worst_text(validation) + tflops_text(validation) +
+         assumed_text(validation) + unpriced_text(validation);
+}
 
 std::vector<AnswerKeys> validate_answers() {
   std::vector<AnswerKeys> answers{{"validate --json", description().keys()}};

@@ -10,7 +10,7 @@
 #include "scenarios/commands/command_line/progress.h"
 #include "scenarios/files/csv.h"
 #include "scenarios/files/embedded_files.h"
-#include "scenarios/files/files.h"
+#include "scenarios/files/output_file.h"
 #include "scenarios/laboratory/tables/embedded_tables.h"
 #include "scenarios/laboratory/tables/pooled_runs.h"
 #include "scenarios/laboratory/validate/graph_prices.h"
@@ -19,6 +19,7 @@
 #include "scenarios/laboratory/validate/report.h"
 #include "scenarios/laboratory/validate/validate_page.h"
 #include "scenarios/language/load_constants.h"
+#include "scenarios/report/page.h"
 
 namespace slipway::scenarios {
 namespace {

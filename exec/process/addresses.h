@@ -3,6 +3,7 @@
 // Plain C++, no LibTorch. Guarded by tests/exec/store_host_test.cpp.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "models/namespaces.h"
@@ -20,5 +21,10 @@ std::string address_towards(const std::string& host);
 
 // The reason why the system finds no address of that name; empty if it finds one.
 std::string why_not_found(const std::string& host);
+
+// A socket on the loopback interface, where all ranks are on this machine; nothing for c10d's own, which listens on all
+// interfaces. Sets a port of 0 to the free one that it got. Throws std::runtime_error, with EADDRINUSE for a port that is
+// taken. A name may have an address that the machine lacks (::1 of localhost), so each is tried.
+std::optional<int> socket_on_loopback(const std::string& host, int& port);
 
 }  // namespace slipway::exec
