@@ -102,51 +102,6 @@ bool check_size(Settings& settings, const std::vector<NodeGroup>& groups) {
   return false;
 }
 
-}  // namespace
-
-Value algorithms_value(const Cluster& cluster) {
-  Value map;
-  map.kind = Value::Kind::map;
-  const auto add = [&](const char* key, Value value) { map.entries.push_back({key, {}, std::move(value)}); };
-  for (const Axis axis : collective_axes)
-    add(name_of(axis), scalar(name_of(cluster.algorithms[static_cast<std::size_t>(axis)]), {}));
-  return map;
-}
-
-std::optional<Cluster> load_cluster(Settings& settings, const std::string& folder) {
-  if (!settings.good({"cluster"})) return std::nullopt;
-  const std::vector<std::string> paths = group_paths(settings);
-  const std::size_t before = settings.refused();
-  Cluster cluster;
-  for (const std::string& path : paths)
-    if (std::optional<NodeGroup> group = load_group(settings, path, folder))
-      cluster.groups.push_back(std::move(*group));
-  load_block_times(settings, folder, cluster);
-  load_algorithms(settings, cluster);
-  if (!settings.good({"cluster.ranks_per_gpu"})) return std::nullopt;
-  cluster.ranks_per_gpu = settings.small_integer("cluster.ranks_per_gpu");
-  const bool all = !paths.empty() && cluster.groups.size() == paths.size() && check_size(settings, cluster.groups);
-  cluster.name = name_of(cluster.groups);
-  cluster.price_per_gpu_hour = settings.number("cluster.price_per_gpu_hour");
-  const int fabrics = settings.length("cluster.fabrics");
-  if (all) load_fabrics(settings, cluster);
-  const bool known = static_cast<int>(cluster.fabrics.size()) == fabrics && settings.good({"cluster.fabrics"});
-  if (!all || !known || settings.refused() != before) return std::nullopt;
-  if (fabrics == 0) cluster.fabrics = default_fabrics(cluster.groups);
-  share_gpus(cluster);
-  // A profile without a link makes no fabric; the rule of fabrics refuses the ranks that needed it.
-  const bool unmeasured = std::any_of(cluster.groups.begin(), cluster.groups.end(),
-                                      [](const NodeGroup& group) { return awaits_calibration(group.machine); });
-  if (!unmeasured) std::erase_if(cluster.fabrics, [](const Fabric& fabric) { return fabric.bandwidth <= 0; });
-  load_degradation(settings, cluster);
-  if (settings.refused() != before) return std::nullopt;
-  return cluster;
-}
-
-// cluster.fabrics: networks, and what they have between their ports.
-
-namespace {
-
 bool check_members(Settings& settings, const std::string& path, const std::vector<int>& members, int groups) {
   std::vector<int> sorted = members;
   std::sort(sorted.begin(), sorted.end());
@@ -322,35 +277,6 @@ Value topology_value(const Fabric& fabric) {
   return to.map;
 }
 
-}  // namespace
-
-void load_fabrics(Settings& settings, Cluster& cluster) {
-  for (int i = 0; i < settings.length("cluster.fabrics"); ++i)
-    if (std::optional<Fabric> fabric = load_fabric(settings, "cluster.fabrics." + std::to_string(i), cluster))
-      cluster.fabrics.push_back(std::move(*fabric));
-  if (std::ssize(cluster.fabrics) != settings.length("cluster.fabrics")) return;
-  for (std::size_t f = 0; f < cluster.fabrics.size(); ++f)
-    if (Fabric& fabric = cluster.fabrics[f]; fabric.topology != nullptr && fabric.topology->settle != nullptr)
-      fits(settings, "cluster.fabrics." + std::to_string(f) + ".topology.", fabric.topology->settle(cluster, fabric));
-}
-
-Value fabric_value(const Fabric& fabric) {
-  MapWriter to;
-  to.add("name", fabric.name);
-  to.add("scope", std::string(fabric.scope == Fabric::Scope::node ? "node" : "cluster"));
-  to.add("members", list_of(fabric.groups));
-  to.add("bandwidth", fabric.bandwidth);
-  to.add("latency", fabric.latency);
-  to.add("gpus_per_port", static_cast<double>(fabric.gpus_per_port));
-  if (fabric.topology != nullptr) to.add("topology", topology_value(fabric));
-  return to.map;
-}
-
-// cluster.stragglers, cluster.slow_links and cluster.link_factors. Guarded by
-// tests/scenarios/scenario_fabrics_test.cpp.
-
-namespace {
-
 // The place of every GPU, in the order of their numbers.
 std::vector<Place> all_gpus(const Cluster& cluster) {
   std::vector<Place> places;
@@ -483,6 +409,72 @@ void load_link_factor(Settings& settings, const std::string& path, Cluster& clus
 }
 
 }  // namespace
+
+Value algorithms_value(const Cluster& cluster) {
+  Value map;
+  map.kind = Value::Kind::map;
+  const auto add = [&](const char* key, Value value) { map.entries.push_back({key, {}, std::move(value)}); };
+  for (const Axis axis : collective_axes)
+    add(name_of(axis), scalar(name_of(cluster.algorithms[static_cast<std::size_t>(axis)]), {}));
+  return map;
+}
+
+std::optional<Cluster> load_cluster(Settings& settings, const std::string& folder) {
+  if (!settings.good({"cluster"})) return std::nullopt;
+  const std::vector<std::string> paths = group_paths(settings);
+  const std::size_t before = settings.refused();
+  Cluster cluster;
+  for (const std::string& path : paths)
+    if (std::optional<NodeGroup> group = load_group(settings, path, folder))
+      cluster.groups.push_back(std::move(*group));
+  load_block_times(settings, folder, cluster);
+  load_algorithms(settings, cluster);
+  if (!settings.good({"cluster.ranks_per_gpu"})) return std::nullopt;
+  cluster.ranks_per_gpu = settings.small_integer("cluster.ranks_per_gpu");
+  const bool all = !paths.empty() && cluster.groups.size() == paths.size() && check_size(settings, cluster.groups);
+  cluster.name = name_of(cluster.groups);
+  cluster.price_per_gpu_hour = settings.number("cluster.price_per_gpu_hour");
+  const int fabrics = settings.length("cluster.fabrics");
+  if (all) load_fabrics(settings, cluster);
+  const bool known = static_cast<int>(cluster.fabrics.size()) == fabrics && settings.good({"cluster.fabrics"});
+  if (!all || !known || settings.refused() != before) return std::nullopt;
+  if (fabrics == 0) cluster.fabrics = default_fabrics(cluster.groups);
+  share_gpus(cluster);
+  // A profile without a link makes no fabric; the rule of fabrics refuses the ranks that needed it.
+  const bool unmeasured = std::any_of(cluster.groups.begin(), cluster.groups.end(),
+                                      [](const NodeGroup& group) { return awaits_calibration(group.machine); });
+  if (!unmeasured) std::erase_if(cluster.fabrics, [](const Fabric& fabric) { return fabric.bandwidth <= 0; });
+  load_degradation(settings, cluster);
+  if (settings.refused() != before) return std::nullopt;
+  return cluster;
+}
+
+// cluster.fabrics: networks, and what they have between their ports.
+
+void load_fabrics(Settings& settings, Cluster& cluster) {
+  for (int i = 0; i < settings.length("cluster.fabrics"); ++i)
+    if (std::optional<Fabric> fabric = load_fabric(settings, "cluster.fabrics." + std::to_string(i), cluster))
+      cluster.fabrics.push_back(std::move(*fabric));
+  if (std::ssize(cluster.fabrics) != settings.length("cluster.fabrics")) return;
+  for (std::size_t f = 0; f < cluster.fabrics.size(); ++f)
+    if (Fabric& fabric = cluster.fabrics[f]; fabric.topology != nullptr && fabric.topology->settle != nullptr)
+      fits(settings, "cluster.fabrics." + std::to_string(f) + ".topology.", fabric.topology->settle(cluster, fabric));
+}
+
+Value fabric_value(const Fabric& fabric) {
+  MapWriter to;
+  to.add("name", fabric.name);
+  to.add("scope", std::string(fabric.scope == Fabric::Scope::node ? "node" : "cluster"));
+  to.add("members", list_of(fabric.groups));
+  to.add("bandwidth", fabric.bandwidth);
+  to.add("latency", fabric.latency);
+  to.add("gpus_per_port", static_cast<double>(fabric.gpus_per_port));
+  if (fabric.topology != nullptr) to.add("topology", topology_value(fabric));
+  return to.map;
+}
+
+// cluster.stragglers, cluster.slow_links and cluster.link_factors. Guarded by
+// tests/scenarios/scenario_fabrics_test.cpp.
 
 void load_degradation(Settings& settings, Cluster& cluster) {
   const std::vector<Place> gpus = all_gpus(cluster);

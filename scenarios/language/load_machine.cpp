@@ -116,6 +116,23 @@ Value& section_of(Value& map, std::string_view name) {
   return map.entries.back().value;
 }
 
+BlockTimes row_from(const Settings& settings, const std::string& path) {
+  const auto number = [&](const char* key) { return settings.number(path + "." + key); };
+  BlockTimes row;
+  row.micro_batch = settings.integer(path + ".micro_batch");
+  row.forward_s = number("forward");
+  row.backward_s = number("backward");
+  row.curvature_s = number("curvature");
+  row.inversion_s = number("inversion");
+  row.precondition_s = number("precondition");
+  row.parameter_bytes = number("parameters");
+  row.activation_bytes = number("activations");
+  row.peak_error_bytes = number("peak_error");
+  row.saved_error_bytes = number("saved_error");
+  row.factor_bytes = number("factors");
+  return row;
+}
+
 }  // namespace
 
 std::optional<Machine> machine_from_yaml(const std::string& text, const std::string& file, Defects& defects) {
@@ -171,27 +188,6 @@ std::string machine_to_yaml(const Machine& machine) {
 }
 
 // Block tables (cluster.block_times): models/machine/block_times.h from YAML.
-
-namespace {
-
-BlockTimes row_from(const Settings& settings, const std::string& path) {
-  const auto number = [&](const char* key) { return settings.number(path + "." + key); };
-  BlockTimes row;
-  row.micro_batch = settings.integer(path + ".micro_batch");
-  row.forward_s = number("forward");
-  row.backward_s = number("backward");
-  row.curvature_s = number("curvature");
-  row.inversion_s = number("inversion");
-  row.precondition_s = number("precondition");
-  row.parameter_bytes = number("parameters");
-  row.activation_bytes = number("activations");
-  row.peak_error_bytes = number("peak_error");
-  row.saved_error_bytes = number("saved_error");
-  row.factor_bytes = number("factors");
-  return row;
-}
-
-}  // namespace
 
 std::optional<BlockTable> load_block_table(const std::string& path, const Reference& from, Defects& defects) {
   const std::size_t before = defects.size();

@@ -365,15 +365,6 @@ std::vector<Key> library_table() {
   return keys;
 }
 
-}  // namespace
-
-std::span<const Key> library_keys() {
-  static const std::vector<Key> keys = library_table();
-  return keys;
-}
-
-namespace {
-
 std::optional<ModelFields> read_library_model(const EmbeddedFile& file, Defects& defects) {
   const std::string name(file.name);
   const std::size_t before = defects.size();
@@ -387,24 +378,6 @@ std::optional<ModelFields> read_library_model(const EmbeddedFile& file, Defects&
   if (!settings.text("rope_scaling").empty()) fields.only_predicted.emplace_back("rope_scaling");
   return fields;
 }
-
-}  // namespace
-
-std::optional<ModelFields> library_model(const std::string& name, Defects& defects) {
-  static std::mutex held;  // rows of a table are loaded in parallel
-  static std::map<std::string, ModelFields, std::less<>> known;
-  const std::lock_guard lock(held);
-  const auto found = known.find(name);
-  if (found != known.end()) return found->second;
-  const auto files = embedded_models();
-  const auto file = std::ranges::find(files, std::string_view(name), &EmbeddedFile::name);
-  if (file == files.end()) return std::nullopt;
-  std::optional<ModelFields> fields = read_library_model(*file, defects);
-  if (fields) known.emplace(name, *fields);
-  return fields;
-}
-
-namespace {
 
 // A scenario that takes a model's experts, window or latents away means what belongs to them too.
 void drop_what_was_cut(const Settings& settings, ModelFields& fields) {
@@ -422,6 +395,25 @@ void drop_what_was_cut(const Settings& settings, ModelFields& fields) {
 }
 
 }  // namespace
+
+std::span<const Key> library_keys() {
+  static const std::vector<Key> keys = library_table();
+  return keys;
+}
+
+std::optional<ModelFields> library_model(const std::string& name, Defects& defects) {
+  static std::mutex held;  // rows of a table are loaded in parallel
+  static std::map<std::string, ModelFields, std::less<>> known;
+  const std::lock_guard lock(held);
+  const auto found = known.find(name);
+  if (found != known.end()) return found->second;
+  const auto files = embedded_models();
+  const auto file = std::ranges::find(files, std::string_view(name), &EmbeddedFile::name);
+  if (file == files.end()) return std::nullopt;
+  std::optional<ModelFields> fields = read_library_model(*file, defects);
+  if (fields) known.emplace(name, *fields);
+  return fields;
+}
 
 std::optional<Model> load_model(Settings& settings, const std::string& folder) {
   if (!settings.good({"model"})) return std::nullopt;

@@ -256,6 +256,27 @@ class TrainerReader {
   Trainer trainer_;
 };
 
+// A version of a built-in trainer, read on first use; each file is parsed once.
+const Trainer* read_built_in(const std::string& name, const std::string& version, const Reference& from,
+                             Defects& defects) {
+  static std::mutex guard;
+  static std::map<std::string, Value, std::less<>> files;
+  static std::map<std::string, Trainer, std::less<>> trainers;
+  const std::lock_guard lock(guard);
+  const std::string own = with_version(name, version);
+  if (const auto found = trainers.find(own); found != trainers.end()) return &found->second;
+  const auto file = std::ranges::find(embedded_trainers(), std::string_view(name), &EmbeddedFile::name);
+  if (file == embedded_trainers().end()) return nullptr;
+  if (!files.contains(name)) {
+    Defects of_file;
+    std::optional<Value> root = parse_document(std::string(file->text), std::string(file->path), of_file);
+    if (!root) throw std::logic_error("built-in trainer " + name + ": " + describe(of_file));
+    files.emplace(name, std::move(*root));
+  }
+  auto trainer = TrainerReader(defects, name, version).read(files.find(name)->second, from);
+  return trainer ? &trainers.emplace(own, std::move(*trainer)).first->second : nullptr;
+}
+
 }  // namespace
 
 TrainerName trainer_name(const std::string& text) {
@@ -284,31 +305,6 @@ std::optional<Trainer> trainer_from_yaml(const std::string& text, const std::str
   asked.key = "cluster.trainer";
   return TrainerReader(defects, name, version).read(*root, asked);
 }
-
-namespace {
-
-// A version of a built-in trainer, read on first use; each file is parsed once.
-const Trainer* read_built_in(const std::string& name, const std::string& version, const Reference& from,
-                             Defects& defects) {
-  static std::mutex guard;
-  static std::map<std::string, Value, std::less<>> files;
-  static std::map<std::string, Trainer, std::less<>> trainers;
-  const std::lock_guard lock(guard);
-  const std::string own = with_version(name, version);
-  if (const auto found = trainers.find(own); found != trainers.end()) return &found->second;
-  const auto file = std::ranges::find(embedded_trainers(), std::string_view(name), &EmbeddedFile::name);
-  if (file == embedded_trainers().end()) return nullptr;
-  if (!files.contains(name)) {
-    Defects of_file;
-    std::optional<Value> root = parse_document(std::string(file->text), std::string(file->path), of_file);
-    if (!root) throw std::logic_error("built-in trainer " + name + ": " + describe(of_file));
-    files.emplace(name, std::move(*root));
-  }
-  auto trainer = TrainerReader(defects, name, version).read(files.find(name)->second, from);
-  return trainer ? &trainers.emplace(own, std::move(*trainer)).first->second : nullptr;
-}
-
-}  // namespace
 
 std::optional<Trainer> load_trainer(const std::string& name_or_path, const Reference& from, Defects& defects) {
   const TrainerName named = trainer_name(name_or_path);

@@ -53,26 +53,6 @@ Placement placement_of(const Step& step) {
   return slipway::schedules::placement_of(action_lists(step), schedule_shape(step));
 }
 
-}  // namespace
-
-bool has_several_machines(const Cluster& cluster) {
-  return std::any_of(cluster.groups.begin(), cluster.groups.end(),
-                     [&](const NodeGroup& group) { return group.machine.name != cluster.groups.front().machine.name; });
-}
-
-std::vector<std::vector<int>> groups_of_pipeline_ranks(const Cluster& cluster, const Layout& layout) {
-  const int members = layout.data * layout.context * layout.tensor;
-  std::vector<std::vector<int>> groups;
-  for (int p = 0; p < layout.pipeline; ++p) {
-    std::set<int> of_members;
-    for (int member = 0; member < members; ++member) of_members.insert(place_of(cluster, p * members + member).group);
-    groups.emplace_back(of_members.begin(), of_members.end());
-  }
-  return groups;
-}
-
-namespace {
-
 bool differ(const Cluster& cluster, const std::vector<std::vector<int>>& groups_of_ranks) {
   const auto machines = [&](const std::vector<int>& groups) {
     std::set<std::string> names;
@@ -83,97 +63,6 @@ bool differ(const Cluster& cluster, const std::vector<std::vector<int>>& groups_
     return machines(groups) != machines(groups_of_ranks.front());
   });
 }
-
-}  // namespace
-
-bool has_unequal_stages(const Cluster& cluster, const Layout& layout) {
-  return has_several_machines(cluster) && differ(cluster, groups_of_pipeline_ranks(cluster, layout));
-}
-
-SplitLoads split_loads(const Step& step, const PricedCluster& cluster) {
-  Parts parts(step, healthy(cluster));
-  const Placement placement = placement_of(step);
-  return {block_seconds(parts, step, placement), whose_loads(placement), {}};
-}
-
-const std::vector<std::vector<int>>& StepEstimator::Parts::groups_of(const Layout& layout) {
-  const std::pair key{layout.tensor * layout.context * layout.data, layout.pipeline};
-  const auto found = groups.find(key);
-  return found != groups.end() ? found->second
-                               : groups.emplace(key, groups_of_pipeline_ranks(cluster, layout)).first->second;
-}
-
-// A bound like that of memory (estimate.h): a layer counts as on the chunk that keeps the fewest micro-batches.
-std::vector<int> StepEstimator::Parts::most_layers(const Step& step, const ScheduleUse& use, double memory_share) {
-  const Layout& layout = step.layout;
-  const Wiring& wires = wiring(layout);
-  const std::vector<BlockElements>& elements = elements_of_runs(step);
-  const auto fixed_bytes = [&](std::size_t run) {
-    const StaticBytes fixed = static_bytes_of(elements[run], step, use.placement.copies);
-    // Moments are not what K-FAC holds for a layer, and its inverses are shared out among replicas.
-    return fixed.weights + least_gradients * fixed.gradients + (uses_kfac(step) ? 0 : fixed.optimizer);
-  };
-  std::vector<int> most;
-  for (int q = 0; q < layout.pipeline; ++q) {
-    const int group = wires.machine_group[q];
-    const std::vector<BlockPrice>& prices = prices_of(step, group);
-    const auto& held = use.in_flight[q];
-    const auto bytes = [&](std::size_t run, int micro_batches) {
-      return fixed_bytes(run) + (use.is_plain ? least_kept * micro_batches * kept_bytes(prices[run]) : 0);
-    };
-    double room = memory_share * cluster.groups[group].machine.memory_bytes;
-    if (use.placement.rank.front() == q) room -= bytes(0, held.front());
-    if (use.placement.rank.back() == q) room -= bytes(prices.size() - 1, held.back());
-    double least = std::numeric_limits<double>::infinity();  // over layers of any kind
-    for (std::size_t run = 1; run + 1 < prices.size(); ++run)
-      least = std::min(least, bytes(run, *std::min_element(held.begin(), held.end())));
-    most.push_back(static_cast<int>(std::clamp(room / least * (1 + 1e-12), 0.0, 1e6)));
-  }
-  return most;
-}
-
-StepEstimator::Parts::FastestSplit& StepEstimator::Parts::fastest_split(const Step& step, const ScheduleUse& use) {
-  const std::tuple key{shape_key(step, 0), &wiring(step.layout), &use};
-  if (fastest && fastest->key == key) return *fastest;
-  SplitLoads loads{block_seconds(*this, step, use.placement), whose_loads(use.placement), {}};
-  std::vector<int> layers = slipway::schedules::balanced_layers(loads).value();
-  return fastest.emplace(FastestSplit{key, std::move(loads), std::move(layers)});
-}
-
-std::vector<std::vector<int>> StepEstimator::balanced_splits(const Step& step, double memory_share, std::size_t most) {
-  const bool unequal = has_several_machines(parts_->cluster) && differ(parts_->cluster, parts_->groups_of(step.layout));
-  if (!unequal && (step.layout.split != SplitKind::balanced || step.layout.chunks == 1)) return {};
-  if (!parts_->cluster.degradation.ports.empty()) {  // degradation moves no layers
-    std::unique_ptr<StepEstimator>& sound = parts_->without_degradation;
-    if (!sound) {
-      sound = std::make_unique<StepEstimator>(parts_->base, healthy(parts_->cluster));
-      sound->parts_->least_gradients = parts_->least_gradients;
-      sound->parts_->least_kept = parts_->least_kept;
-      sound->parts_->facts = parts_->facts;
-    }
-    return sound->balanced_splits(step, memory_share, most);
-  }
-  const ScheduleUse& use = parts_->use_of(step, micro_batches_of(step));
-  Parts::FastestSplit& fastest = parts_->fastest_split(step, use);
-  SplitLoads& loads = fastest.loads;
-  std::vector<std::vector<int>> splits{fastest.layers};
-  if (use.placement.copies > 1) return splits;
-  constexpr double shares[] = {1, 0.9, 0.8, 0.7};  // of memory_share: the bound leaves out a part of what is needed
-  for (const double share : shares) {
-    if (share < 1 && splits.size() >= most) break;
-    loads.most_layers = parts_->most_layers(step, use, share * memory_share);
-    if (keeps(splits.back(), loads)) continue;
-    const auto smaller = slipway::schedules::balanced_layers(loads);
-    if (!smaller) break;
-    if (share == 1) splits.clear();  // the fastest does not fit
-    splits.push_back(*smaller);
-  }
-  return splits;
-}
-
-// The exact search of balanced_split.h, on plain numbers without model and cluster.
-
-namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr double rounding = 1 + 1e-12;  // of differences of sums
@@ -322,6 +211,109 @@ bool has_like_layers(const SplitLoads& loads) {
 }
 
 }  // namespace
+
+bool has_several_machines(const Cluster& cluster) {
+  return std::any_of(cluster.groups.begin(), cluster.groups.end(),
+                     [&](const NodeGroup& group) { return group.machine.name != cluster.groups.front().machine.name; });
+}
+
+std::vector<std::vector<int>> groups_of_pipeline_ranks(const Cluster& cluster, const Layout& layout) {
+  const int members = layout.data * layout.context * layout.tensor;
+  std::vector<std::vector<int>> groups;
+  for (int p = 0; p < layout.pipeline; ++p) {
+    std::set<int> of_members;
+    for (int member = 0; member < members; ++member) of_members.insert(place_of(cluster, p * members + member).group);
+    groups.emplace_back(of_members.begin(), of_members.end());
+  }
+  return groups;
+}
+
+bool has_unequal_stages(const Cluster& cluster, const Layout& layout) {
+  return has_several_machines(cluster) && differ(cluster, groups_of_pipeline_ranks(cluster, layout));
+}
+
+SplitLoads split_loads(const Step& step, const PricedCluster& cluster) {
+  Parts parts(step, healthy(cluster));
+  const Placement placement = placement_of(step);
+  return {block_seconds(parts, step, placement), whose_loads(placement), {}};
+}
+
+const std::vector<std::vector<int>>& StepEstimator::Parts::groups_of(const Layout& layout) {
+  const std::pair key{layout.tensor * layout.context * layout.data, layout.pipeline};
+  const auto found = groups.find(key);
+  return found != groups.end() ? found->second
+                               : groups.emplace(key, groups_of_pipeline_ranks(cluster, layout)).first->second;
+}
+
+// A bound like that of memory (estimate.h): a layer counts as on the chunk that keeps the fewest micro-batches.
+std::vector<int> StepEstimator::Parts::most_layers(const Step& step, const ScheduleUse& use, double memory_share) {
+  const Layout& layout = step.layout;
+  const Wiring& wires = wiring(layout);
+  const std::vector<BlockElements>& elements = elements_of_runs(step);
+  const auto fixed_bytes = [&](std::size_t run) {
+    const StaticBytes fixed = static_bytes_of(elements[run], step, use.placement.copies);
+    // Moments are not what K-FAC holds for a layer, and its inverses are shared out among replicas.
+    return fixed.weights + least_gradients * fixed.gradients + (uses_kfac(step) ? 0 : fixed.optimizer);
+  };
+  std::vector<int> most;
+  for (int q = 0; q < layout.pipeline; ++q) {
+    const int group = wires.machine_group[q];
+    const std::vector<BlockPrice>& prices = prices_of(step, group);
+    const auto& held = use.in_flight[q];
+    const auto bytes = [&](std::size_t run, int micro_batches) {
+      return fixed_bytes(run) + (use.is_plain ? least_kept * micro_batches * kept_bytes(prices[run]) : 0);
+    };
+    double room = memory_share * cluster.groups[group].machine.memory_bytes;
+    if (use.placement.rank.front() == q) room -= bytes(0, held.front());
+    if (use.placement.rank.back() == q) room -= bytes(prices.size() - 1, held.back());
+    double least = std::numeric_limits<double>::infinity();  // over layers of any kind
+    for (std::size_t run = 1; run + 1 < prices.size(); ++run)
+      least = std::min(least, bytes(run, *std::min_element(held.begin(), held.end())));
+    most.push_back(static_cast<int>(std::clamp(room / least * (1 + 1e-12), 0.0, 1e6)));
+  }
+  return most;
+}
+
+StepEstimator::Parts::FastestSplit& StepEstimator::Parts::fastest_split(const Step& step, const ScheduleUse& use) {
+  const std::tuple key{shape_key(step, 0), &wiring(step.layout), &use};
+  if (fastest && fastest->key == key) return *fastest;
+  SplitLoads loads{block_seconds(*this, step, use.placement), whose_loads(use.placement), {}};
+  std::vector<int> layers = slipway::schedules::balanced_layers(loads).value();
+  return fastest.emplace(FastestSplit{key, std::move(loads), std::move(layers)});
+}
+
+std::vector<std::vector<int>> StepEstimator::balanced_splits(const Step& step, double memory_share, std::size_t most) {
+  const bool unequal = has_several_machines(parts_->cluster) && differ(parts_->cluster, parts_->groups_of(step.layout));
+  if (!unequal && (step.layout.split != SplitKind::balanced || step.layout.chunks == 1)) return {};
+  if (!parts_->cluster.degradation.ports.empty()) {  // degradation moves no layers
+    std::unique_ptr<StepEstimator>& sound = parts_->without_degradation;
+    if (!sound) {
+      sound = std::make_unique<StepEstimator>(parts_->base, healthy(parts_->cluster));
+      sound->parts_->least_gradients = parts_->least_gradients;
+      sound->parts_->least_kept = parts_->least_kept;
+      sound->parts_->facts = parts_->facts;
+    }
+    return sound->balanced_splits(step, memory_share, most);
+  }
+  const ScheduleUse& use = parts_->use_of(step, micro_batches_of(step));
+  Parts::FastestSplit& fastest = parts_->fastest_split(step, use);
+  SplitLoads& loads = fastest.loads;
+  std::vector<std::vector<int>> splits{fastest.layers};
+  if (use.placement.copies > 1) return splits;
+  constexpr double shares[] = {1, 0.9, 0.8, 0.7};  // of memory_share: the bound leaves out a part of what is needed
+  for (const double share : shares) {
+    if (share < 1 && splits.size() >= most) break;
+    loads.most_layers = parts_->most_layers(step, use, share * memory_share);
+    if (keeps(splits.back(), loads)) continue;
+    const auto smaller = slipway::schedules::balanced_layers(loads);
+    if (!smaller) break;
+    if (share == 1) splits.clear();  // the fastest does not fit
+    splits.push_back(*smaller);
+  }
+  return splits;
+}
+
+// The exact search of balanced_split.h, on plain numbers without model and cluster.
 
 int fewest_layers(int stage, int stages) { return stage == 0 || stage + 1 == stages ? 0 : 1; }
 

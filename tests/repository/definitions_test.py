@@ -19,43 +19,27 @@ FOLDERS = ("models", "schedules", "sim", "exec", "scenarios", "library")
 ONE_FOR_EACH_DEVICE = ("cpu", "cuda")
 
 ONE_CLASS = "one class, whose parts have a file each"
-TO_SORT = "still to be sorted"
 
 # Header: files in which functions that it declares are defined, and why.
 ELSEWHERE = {
     "exec/rank/rank_state.h": (ONE_CLASS, (
         "rank_evaluation.cpp", "rank_model.cpp", "rank_ring.cpp", "rank_rows.cpp", "rank_segments.cpp", "rank_step_end.cpp")),
-    "schedules/lower/lowering_state.h": (ONE_CLASS, ("lowering.cpp", "passes.cpp", "ring.cpp", "step_end.cpp")),
-    "library/loading.h": (TO_SORT, ("error.cpp", "predict.cpp")),
-    "scenarios/language/keys.h": (TO_SORT, ("load_model.cpp",)),
-    "scenarios/language/profiles.h": (TO_SORT, ("hugging_face.cpp", "load_machine.cpp", "load_model.cpp")),
-    "scenarios/predict/bubble_work.h": (TO_SORT, ("filling.cpp",)),
-    "scenarios/search/search.h": (TO_SORT, ("space.cpp",)),
-    "schedules/bound/estimate.h": (TO_SORT, ("balanced_split.cpp",)),
-    "schedules/bound/estimate_parts.h": (TO_SORT, ("balanced_split.cpp", "estimate.cpp")),
-    "schedules/check/check.h": (TO_SORT, ("passes.cpp",)),
-    "schedules/check/findings.h": (TO_SORT, ("check.cpp", "passes.cpp", "updates.cpp")),
-    "schedules/draw/grid.h": (TO_SORT, ("unit_times.cpp",)),
-    "schedules/lower/passes.h": (TO_SORT, ("ring.cpp",)),
-    "sim/frontier.h": (TO_SORT, ("deadlock.cpp",)),
+    "library/loading.h": ("between libslipway's types and those inside", ("error.cpp", "predict.cpp")),
+    "scenarios/language/keys.h": ("the list of all tables of keys; this one is made of another", ("load_model.cpp",)),
+    "scenarios/language/profiles.h": ("the files that a scenario names, each kind with its reader", (
+        "hugging_face.cpp", "load_machine.cpp", "load_model.cpp")),
+    "schedules/bound/estimate.h": (ONE_CLASS, ("balanced_split.cpp",)),
+    "schedules/bound/estimate_parts.h": (ONE_CLASS, ("balanced_split.cpp",)),
+    "schedules/check/check.h": ("the list of all invariants", ("passes.cpp",)),
+    "schedules/lower/passes.h": (ONE_CLASS, ("ring.cpp",)),
 }
 
 # Files that open several anonymous namespaces, and why.
 REOPENED = {
     "exec/lanes/lanes.cpp": "one of them lies in the namespace laning",
-    **dict.fromkeys((
-        "scenarios/language/load_cluster.cpp", "scenarios/language/load_machine.cpp", "scenarios/language/load_model.cpp",
-        "scenarios/language/load_trainer.cpp", "scenarios/predict/basis.cpp", "scenarios/predict/beside.cpp",
-        "scenarios/predict/chrome_trace.cpp", "scenarios/predict/prediction.cpp", "scenarios/predict/prepared_step.cpp",
-        "scenarios/predict/terminal_timeline.cpp", "scenarios/search/moved_step.cpp", "scenarios/search/refine.cpp",
-        "scenarios/search/search.cpp", "scenarios/search/space.cpp", "scenarios/search/study.cpp",
-        "scenarios/search/trace_causes.cpp", "schedules/bound/balanced_split.cpp", "schedules/bound/estimate.cpp",
-        "schedules/bundle/bundle.cpp", "schedules/bundle/verify.cpp", "schedules/catalogue/schedule_csv.cpp",
-        "schedules/check/check.cpp", "schedules/check/passes.cpp", "schedules/draw/grid.cpp",
-        "schedules/draw/timeline_trace.cpp", "schedules/fill/fill.cpp", "schedules/lower/graph_builder.cpp",
-        "schedules/lower/lowering.cpp", "schedules/lower/representatives.cpp", "schedules/lower/segments.cpp",
-        "schedules/rules/rules.cpp", "schedules/step/layout.cpp", "schedules/time/beside.cpp",
-        "schedules/time/link_path.cpp", "schedules/time/periodic.cpp"), TO_SORT),
+    "schedules/check/check.cpp": "one invariant after the other, each behind what it needs",
+    "schedules/check/passes.cpp": "one invariant after the other, each behind what it needs",
+    "schedules/rules/rules.cpp": "rules.h names Rule, which stands between what it reads and the book",
 }
 
 
