@@ -1,4 +1,5 @@
 #include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <array>
 #include <cstdint>

@@ -13,7 +13,7 @@
 namespace slipway::scenarios {
 namespace {
 
-std::string error_text(const PhasePair& pair) {
+std::string phase_error_text(const PhasePair& pair) {
   return pair.measured_s > 0 ? fmt::format("{:+.1f} %", 100 * (pair.predicted_s / pair.measured_s - 1)) : "-";
 }
 
@@ -25,7 +25,7 @@ Description<PhasePair> phase_keys() {
       .column("predicted", readable_seconds)
       .key("measured_s", "s", "mean of the measured steps", &PhasePair::measured_s)
       .column("measured", readable_seconds)
-      .only_column("error", error_text);
+      .only_column("error", phase_error_text);
 }
 
 void take(const StepPhases& of, double PhasePair::*side, std::vector<PhasePair>& pairs) {
