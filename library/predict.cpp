@@ -7,7 +7,7 @@
 namespace slipway {
 namespace {
 
-// The caller's watch in the two long parts of the work.
+// The caller's watch in the long part of the work.
 scenarios::StepWorkers watched(const Watch& watch) {
   scenarios::StepWorkers workers = scenarios::plain_workers();
   workers.simulate = [watch](const scenarios::SimulationTask& task, sim::SimulationOptions how,

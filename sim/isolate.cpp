@@ -42,11 +42,6 @@ constexpr int tick_ms = 250;
   _exit(status);               // no destructors, no buffered output of the parent
 }
 
-bool has_ended(const OwnedChild& child) {
-  siginfo_t info{};
-  return waitid(P_PID, static_cast<id_t>(child.id()), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
-}
-
 // Reads the child's message up to its end mark. A child that dies without one is noticed at the next tick: another
 // thread's child, forked meanwhile, may hold the pipe itself open.
 std::string listen(const OwnedChild& child, int messages, const std::function<void()>& tick) {
@@ -57,7 +52,7 @@ std::string listen(const OwnedChild& child, int messages, const std::function<vo
     if (count == 0) {
       if (ended) return message;
       if (tick) tick();
-      ended = has_ended(child);
+      ended = child.has_ended();
     }
     if (count <= 0) continue;
     if (!read_some(messages, message)) return message;

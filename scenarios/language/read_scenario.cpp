@@ -249,10 +249,17 @@ void write_resolved(Settings& settings, Scenario& scenario) {
 
 enum class Text : bool { none, resolved };  // of the scenario: what write_resolved writes
 
-// A caller's schedule stands in its place, and a resolved text has that one's name.
-void leave_out_schedule_name(Value& document) {
-  if (Value* const schedule = document.find("schedule"))
-    std::erase_if(schedule->entries, [](const Entry& entry) { return entry.key == "name"; });
+// A caller's schedule stands in place of the file's. Whoever sets another name beside it means something else.
+void leave_out_schedule_name(Value& document, const std::string& own, Defects& defects) {
+  Value* const schedule = document.find("schedule");
+  if (schedule == nullptr) return;
+  for (const Entry& entry : schedule->entries)
+    if (entry.key == "name" && entry.value.origin.line == 0 && entry.value.text != own)
+      defects.push_back(
+          {entry.value.origin.file, 0, "schedule.name",
+           entry.value.text + " is set, but the caller gives the schedule " + own + "; allowed: one of both",
+           "leave out one of them"});
+  std::erase_if(schedule->entries, [](const Entry& entry) { return entry.key == "name"; });
 }
 
 LoadResult loaded(std::optional<Value> document, Defects defects, const ScenarioSource& source,
@@ -267,7 +274,7 @@ LoadResult loaded(std::optional<Value> document, Defects defects, const Scenario
   expand_shorthands(*document, scenario_keys());
   use_canonical_names(*document);
   anchor_paths(*document, scenario_keys());
-  if (source.schedule) leave_out_schedule_name(*document);
+  if (source.schedule) leave_out_schedule_name(*document, source.schedule->name, result.errors);
   const std::string folder = std::filesystem::path(source.path).parent_path().string();
   Settings settings(std::move(*document), scenario_keys(), result.errors);
   std::optional<Model> model = load_model(settings, folder);

@@ -78,7 +78,7 @@ BubbleWork bubble_work_of(const Scenario& scenario, const TaskGraph& step, const
 
 }  // namespace
 
-bool has_bubble_work(const Scenario& scenario) { return scenario.step.fill != Fill::none || uses_kfac(scenario.step); }
+bool has_bubble_work(const Scenario& scenario) { return has_bubble_work(scenario.step); }
 
 Durations window_durations(const Scenario& scenario, const TaskGraph& step, const Durations& own,
                            const PricedCluster& cluster, int window, double stretch) {

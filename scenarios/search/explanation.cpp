@@ -22,10 +22,11 @@ std::vector<SpentOn> spent_on(const TimeParts& ranks, const TimeParts& path) {
   return spent;
 }
 
-std::vector<FasterRate> each_twice_as_fast(MovedStep& step) {
+std::vector<FasterRate> each_twice_as_fast(MovedStep& step, const std::function<bool()>& interrupted) {
   std::vector<FasterRate> faster;
   for (const Rate& rate : rates_of(step.scenario(), step.cluster())) {
     if (rate.of_all) continue;
+    if (interrupted && interrupted()) break;
     Moved moved(step.cluster());
     rate.move(moved, 2);
     const double step_s = step.seconds(moved);
@@ -36,12 +37,21 @@ std::vector<FasterRate> each_twice_as_fast(MovedStep& step) {
   return faster;
 }
 
+StepWorkers interruptible(const std::function<bool()>& interrupted) {
+  StepWorkers workers = plain_workers();
+  workers.simulate = [&](const SimulationTask& task, SimulationOptions how, const std::vector<int>& steps) {
+    how.interrupted = interrupted;
+    return simulate_each(task.prepared.graph, task.cluster, task.durations, how, steps);
+  };
+  return workers;
+}
+
 // A trace is compared with a simulation of every micro-batch.
-TraceFindings findings_of(const Scenario& scenario, const Trace& trace) {
+TraceFindings findings_of(const Scenario& scenario, const Trace& trace, const StepWorkers& workers) {
   StepOptions options;
   options.makespan = options.periodic = false;
   try {
-    return trace_findings(simulated_step(scenario, options), trace);
+    return trace_findings(simulated_step(scenario, options, workers), trace);
   } catch (const std::invalid_argument& error) {
     throw UsageError(std::string("--run: ") + error.what());
   }
@@ -61,7 +71,8 @@ Explanation explanation_of(const Scenario& scenario, const ExplainOptions& optio
   begin("simulating", 0);
   StepOptions how;
   how.makespan = false;
-  const SimulatedStep simulated = simulated_step(scenario, how);
+  const StepWorkers workers = interruptible(options.levers.interrupted);
+  const SimulatedStep simulated = simulated_step(scenario, how, workers);
   const PreparedStep& prepared = simulated.prepared;
   const Prediction prediction = prediction_of(simulated);
   answer.scenario = scenario.name;
@@ -77,10 +88,10 @@ Explanation explanation_of(const Scenario& scenario, const ExplainOptions& optio
   const TimeParts ranks = rank_parts(prepared.graph, prepared.cluster, prepared.durations,
                                      simulated.simulation.timeline, periodic_of(simulated));
   answer.spent = spent_on(ranks, step.path());
-  answer.faster = each_twice_as_fast(step);
+  answer.faster = each_twice_as_fast(step, options.levers.interrupted);
   if (options.trace != nullptr) {
     begin("comparing the trace", 0.15);
-    answer.trace = findings_of(scenario, *options.trace);
+    answer.trace = findings_of(scenario, *options.trace, workers);
   }
   if (options.measured_s) {
     begin("looking for causes", 0.3);

@@ -58,7 +58,8 @@ struct ExplainOptions {
   std::function<void(const std::string& doing, double share)> progress;  // of the whole, when a part of it begins
 };
 
-// Throws UsageError for a scenario that cannot be simulated, and for a trace of another scenario.
+// Throws UsageError for a scenario that cannot be simulated, and for a trace of another scenario; SimulationInterrupted
+// where levers.interrupted says so before the levers.
 Explanation explanation_of(const Scenario& scenario, const ExplainOptions& options);
 
 }  // namespace slipway::scenarios

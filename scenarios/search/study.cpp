@@ -130,14 +130,17 @@ class Runner {
   std::size_t next_ = 0, finished_ = 0;
 };
 
-// Cuts at `at` outside of brackets.
+// Cuts at `at` outside of brackets and of YAML's double quotes.
 std::vector<std::string> cut(const std::string& text, char at) {
   std::vector<std::string> parts(1);
   int depth = 0;
+  bool quoted = false, escaped = false;
   for (const char c : text) {
-    if (c == '[' || c == '{') ++depth;
-    if (c == ']' || c == '}') --depth;
-    if (c == at && depth == 0)
+    if (c == '"' && !escaped) quoted = !quoted;
+    escaped = quoted && c == '\\' && !escaped;
+    if (!quoted && (c == '[' || c == '{')) ++depth;
+    if (!quoted && (c == ']' || c == '}')) --depth;
+    if (c == at && depth == 0 && !quoted)
       parts.emplace_back();
     else
       parts.back() += c;

@@ -42,6 +42,11 @@ void be_a_worker(int jobs, int answers, const Workers::Work& work) {
   }
 }
 
+bool is_readable(int file) {
+  pollfd one{file, POLLIN, 0};
+  return poll(&one, 1, 0) > 0;
+}
+
 [[noreturn]] void fail_as_ended() {
   throw std::runtime_error("a worker of the search ended before its work; is there enough memory?");
 }
@@ -78,7 +83,12 @@ void Workers::give(int number, double limit) {
 std::optional<Workers::Outcome> Workers::take(int wait_ms) {
   std::vector<pollfd> files;
   for (const Worker& worker : workers_) files.push_back({worker.answers, POLLIN, 0});
-  if (poll(files.data(), files.size(), wait_ms) <= 0) return std::nullopt;
+  if (poll(files.data(), files.size(), wait_ms) <= 0) {
+    // The pipe of a worker that died stays open where another thread's child, forked meanwhile, holds it too.
+    for (const Worker& worker : workers_)
+      if (worker.busy && worker.process.has_ended() && !is_readable(worker.answers)) fail_as_ended();
+    return std::nullopt;
+  }
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (files[i].revents == 0) continue;
     std::string line;

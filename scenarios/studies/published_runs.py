@@ -582,7 +582,10 @@ def chosen(path, header, known):
 
 def runs_of(path, known):
     """The runs of a file; those that cannot be read go to standard error."""
-    header, rows = table_rows(path)
+    try:
+        header, rows = table_rows(path)
+    except (OSError, UnicodeDecodeError) as error:
+        sys.exit(f"{path}: cannot be read as a table: {error}")
     reader, runs = chosen(path, header, known), []
     for line, fields in rows:
         try:

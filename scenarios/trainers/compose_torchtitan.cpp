@@ -221,10 +221,12 @@ void torchtitan_pipeline(Reading& reading) {
   const std::optional<std::string> ours = reading.dictionary().word("schedules", name);
   const std::string csv = reading.text("parallelism.pipeline_parallel_schedule_csv");
   if (!csv.empty()) reading.set("schedule.csv", csv, "parallelism.pipeline_parallel_schedule_csv");
-  if (!ours && csv.empty())
-    return reading.refuse(
-        schedule, "the class " + name + " is unknown; allowed: 1F1B, GPipe, Interleaved1F1B, ZBVZeroBubble, DualPipeV",
-        "choose one of them");
+  if (!ours && csv.empty()) {
+    std::string known;
+    for (const auto& [word, meaning] : reading.dictionary().table("schedules"))
+      known += (known.empty() ? "" : ", ") + word;
+    return reading.refuse(schedule, "the class " + name + " is unknown; allowed: " + known, "choose one of them");
+  }
   if (csv.empty()) reading.set("schedule.name", *ours, schedule);
   const std::int64_t layers = number_of(reading.value("model.name"), "layers", reading.count("model.layers", 0));
   std::vector<std::int64_t> list;

@@ -30,18 +30,23 @@ class Launch {
 
   LaunchArguments arguments(const std::string& version) {
     const ValueOf value_of = [this](std::string_view name) { return value(name); };
-    launch_.version = dictionary_.launched;
+    const bool is_last = version.empty() || version == dictionary_.versions.back();
+    launch_.version = is_last ? dictionary_.launched : dictionary_.of + " " + version;
     launch_.program = filled_in(dictionary_.program, value_of).value_or(dictionary_.program);
     for (const Term& term : dictionary_.terms) {
       const std::string reason = lacks(dictionary_, term, version);
       const std::vector<std::string> before = launch_.arguments;
       add(term, value_of);
+      leave_out_unknown(before.size(), term, version);
       if (reason.empty() || launch_.arguments == before) continue;
       launch_.arguments = before;
       if (!has_another(term, version)) launch_.refused.push_back("--" + term.argument + ": " + reason);
     }
-    for (const LaunchStep& step : dictionary_.launch)
+    for (const LaunchStep& step : dictionary_.launch) {
+      const std::size_t before = launch_.arguments.size();
       if (step.kind != AnswerKind::impossible && holds(step.when, value_of)) say(step, value_of);
+      leave_out_unknown(before, {}, version);
+    }
     return std::move(launch_);
   }
 
@@ -62,6 +67,22 @@ class Launch {
       return &each != &term && is_launched && !each.key.empty() && each.key == term.key &&
              lacks(dictionary_, each, version).empty();
     });
+  }
+
+  // What functions composed for `term` behind the first `kept` arguments, and the version has not.
+  void leave_out_unknown(std::size_t kept, const Term& term, const std::string& version) {
+    for (std::size_t i = kept; i < launch_.arguments.size();) {
+      const std::string& text = launch_.arguments[i];
+      const std::string name = text.starts_with("--") ? text.substr(2, text.find_first_of(" =") - 2) : "";
+      const Term* composed = name == term.argument ? nullptr : dictionary_.find(name);
+      const std::string reason = composed == nullptr ? "" : lacks(dictionary_, *composed, version);
+      if (reason.empty()) {
+        ++i;
+        continue;
+      }
+      launch_.refused.push_back("--" + name + ": " + reason);
+      launch_.arguments.erase(launch_.arguments.begin() + static_cast<std::ptrdiff_t>(i));
+    }
   }
 
   std::optional<std::string> value(std::string_view name) const {

@@ -1,7 +1,10 @@
 #include "schedules/check/asked_schedule.h"
 
+#include <pthread.h>
+
 #include <map>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <tuple>
@@ -12,6 +15,15 @@
 
 namespace slipway::schedules {
 namespace {
+
+// Callers' functions are called one at a time, and by nobody while a process is forked: a child in which a thread that it
+// does not have held the lock would wait for ever. A function may itself ask for a prediction, which forks.
+std::recursive_mutex& asking() {
+  static std::recursive_mutex mutex;
+  [[maybe_unused]] static const int registered =
+      pthread_atfork([] { asking().lock(); }, [] { asking().unlock(); }, [] { new (&asking()) std::recursive_mutex; });
+  return mutex;
+}
 
 class AskedSchedule {
  public:
@@ -28,7 +40,7 @@ class AskedSchedule {
   using Answer = std::variant<ActionLists, ShapeRefusal>;
 
   const Answer& answer_for(const ScheduleShape& shape) {
-    const std::scoped_lock guard(held_);
+    const std::scoped_lock guard(asking());
     const std::tuple key{shape.pipeline, shape.chunks, shape.micro_batches, shape.slices, shape.group};
     const auto found = answers_.find(key);
     return found != answers_.end() ? found->second : answers_.emplace(key, ask(shape)).first->second;
@@ -54,7 +66,6 @@ class AskedSchedule {
 
   std::string name_;
   std::function<ActionLists(const ScheduleShape&)> actions_;
-  std::mutex held_;
   std::map<std::tuple<int, int, int, int, int>, Answer> answers_;
 };
 

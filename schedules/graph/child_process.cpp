@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <system_error>
 
 namespace slipway::schedules {
@@ -22,6 +23,31 @@ auto uninterrupted(const Call& call) {
   while (result < 0 && errno == EINTR) result = call();
   return result;
 }
+
+// While one lives, a pipe without a reader is the answer EPIPE to this thread, and no signal that ends the program.
+class WithoutBrokenPipe {
+ public:
+  WithoutBrokenPipe() {
+    sigemptyset(&pipe_), sigaddset(&pipe_, SIGPIPE);
+    sigset_t waiting;
+    sigpending(&waiting);
+    was_waiting_ = sigismember(&waiting, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~WithoutBrokenPipe() {
+    const int reason = errno;
+    const timespec at_once{};
+    if (!was_waiting_) uninterrupted([&] { return sigtimedwait(&pipe_, nullptr, &at_once); });
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = reason;
+  }
+  WithoutBrokenPipe(const WithoutBrokenPipe&) = delete;
+  WithoutBrokenPipe& operator=(const WithoutBrokenPipe&) = delete;
+
+ private:
+  sigset_t pipe_{}, before_{};
+  bool was_waiting_ = false;
+};
 
 }  // namespace
 
@@ -47,6 +73,11 @@ OwnedChild::~OwnedChild() {
   reap(id_);
 }
 
+bool OwnedChild::has_ended() const {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+}
+
 int OwnedChild::wait() { return reap(std::exchange(id_, -1)); }
 
 pid_t fork_child(const std::string& purpose, const std::function<void()>& work) {
@@ -65,6 +96,7 @@ void leave_interrupts_to_parent() {
 }
 
 bool write_all(int file, const void* from, std::size_t size) {
+  const WithoutBrokenPipe guard;
   const auto* at = static_cast<const std::byte*>(from);
   while (size > 0) {
     const ssize_t count = uninterrupted([&] { return write(file, at, size); });

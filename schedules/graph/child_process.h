@@ -53,7 +53,8 @@ class OwnedChild {
   OwnedChild& operator=(OwnedChild&&) = delete;
   ~OwnedChild();
   pid_t id() const { return id_; }
-  int wait();  // as reap
+  bool has_ended() const;  // and nobody waited for it yet
+  int wait();              // as reap
 
  private:
   pid_t id_;
@@ -61,7 +62,7 @@ class OwnedChild {
 // For a child whose parent answers interrupts: Ctrl-C and job schedulers send SIGINT and SIGTERM to the whole group.
 void leave_interrupts_to_parent();
 
-// False: the reader is gone.
+// False: the reader is gone; no SIGPIPE comes of it.
 bool write_all(int file, const void* from, std::size_t size);
 // False: the writer is gone before that.
 bool read_all(int file, void* to, std::size_t size);

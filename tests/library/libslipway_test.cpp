@@ -132,6 +132,11 @@ TEST(Library, RunsACallersScheduleAsTheSameOneOfTheCatalogue) {
   // With another shape it is asked anew.
   const slipway::Settings other{{"layout.pipeline", "2"}, {"schedule.global_batch", "16"}};
   EXPECT_EQ(slipway::predict(own.with(other)).step_time_s, slipway::predict(small().with(other)).step_time_s);
+  // Whoever sets another name beside it means something else.
+  const auto defects = own.with({{"schedule.name", "zb-h1"}}).defects();
+  ASSERT_EQ(defects.size(), 1U);
+  EXPECT_EQ(defects[0].key, "schedule.name");
+  EXPECT_FALSE(defects[0].remedy.empty());
   // Another scenario of the same process sees nothing of it.
   EXPECT_FALSE(small().with({{"schedule.name", "mine"}}).defects().empty());
 }
@@ -294,6 +299,9 @@ TEST(Library, EndsWhatIsInterrupted) {
   options.timeline = true;
   options.all_ranks = true;
   EXPECT_THROW(slipway::predict(large, options), slipway::Interrupted);
+  slipway::ExplainOptions why;
+  why.watch.interrupted = options.watch.interrupted;
+  EXPECT_THROW(slipway::explain(large, why), slipway::Interrupted);
 }
 
 }  // namespace

@@ -79,6 +79,10 @@ class Answers(unittest.TestCase):
         cluster = {**TINY["cluster"], "machine": EXAMPLES.resolve() / "machines" / "cpu-test.yaml"}  # a Path is a text too
         self.assertEqual(slipway.simulate({**TINY, "cluster": cluster})["step_time_s"], here["step_time_s"])
 
+    def test_of_files_have_the_page_of_report(self):
+        answer = slipway.answer_of("validate", EXAMPLES.parent / "studies/aws-dispatchers-2026/runs.csv")
+        self.assertIn("<html", answer.page())
+
     def test_may_write_files_as_the_command_does(self):
         with tempfile.TemporaryDirectory() as folder:
             trace = Path(folder) / "trace.json"
@@ -119,6 +123,16 @@ class Errors(unittest.TestCase):
             file = Path(folder) / "wrong.yaml"
             file.write_text("model: llama-3.1-8b\ncluster: {machine: h100-80gb}\nschedule: nowhere\n")
             self.assertIn(f"{file}:3: schedule.name: 'nowhere' is not known", self.refused(file))
+
+    def test_of_commands_in_processes_of_their_own_have_key_and_remedy(self):
+        with self.assertRaises(slipway.ScenarioError) as caught:
+            slipway.execute(LLAMA, {"layout.tensor": 3})
+        self.assertEqual(caught.exception.key, "layout.tensor")
+        self.assertTrue(caught.exception.remedy)
+
+    def test_of_a_name_for_a_file_are_value_errors(self):
+        with self.assertRaises(ValueError):
+            slipway.Scenario(EXAMPLES / "tiny-llama-cpu.yaml", name="other")
 
     def test_of_an_option_that_is_not_there_name_it(self):
         self.assertIn("unknown option '--no-such'", self.refused(LLAMA, no_such=1))

@@ -49,6 +49,7 @@ class Answers(unittest.TestCase):
         self.assertEqual(plan.layouts.row_count, 4)
         self.assertEqual(plan.best.step_time_s, plan["best"][0]["step_time_s"])
         self.assertEqual(plan.best_scenario.predict().step_time_s, plan.best.step_time_s)
+        self.assertEqual(plan.best_scenario.predict().scenario, slipway.predict(TINY).scenario)
         study = slipway.study(TINY, {"schedule.name": ["gpipe", "1f1b"], "schedule.global_batch": [8, 16]})
         self.assertEqual(study.points["schedule.name"], ["gpipe", "gpipe", "1f1b", "1f1b"])
         self.assertEqual(list(study.points["schedule.global_batch"]), list(map(type(study.points["schedule.global_batch"][0]),

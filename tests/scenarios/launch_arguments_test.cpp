@@ -193,6 +193,17 @@ TEST(LaunchArguments, OfAnOlderMegatronSayWhatItHasNotAndLeaveItOut) {
   }
 }
 
+// What a function composes too: torchtitan 0.1 has no module_fqns_per_model_part.
+TEST(LaunchArguments, OfAnOlderTorchtitanSayWhatItHasNotAndLeaveItOut) {
+  const std::string small = SLIPWAY_SOURCE_DIR "/scenarios/examples/llama-8b-64xh100.yaml";
+  const auto found =
+      launch(small, {"cluster.trainer=torchtitan@0.1", "layout.split=[9, 8, 8, 7]", "layout.zero=2"}, "torchtitan");
+  const std::string argument = "--parallelism.module_fqns_per_model_part";
+  EXPECT_THAT(found.refused, Contains(HasSubstr(argument + ": it is an argument of")));
+  EXPECT_THAT(found.arguments, Not(Contains(HasSubstr(argument))));
+  EXPECT_THAT(found.version, HasSubstr("0.1"));
+}
+
 // Its converters (torchtitan 0.3.0, torchtitan/components/quantization) and its only dtype of reductions.
 TEST(LaunchArguments, OfTorchtitanNameItsConvertersAndRefuseOtherRecipes) {
   const auto with = [&](const std::string& key) { return launch(large, {"cluster.machine=b200", key}, "torchtitan"); };

@@ -35,6 +35,11 @@ TEST(StudyPoints, ListsAreOneValue) {
               ElementsAre(ElementsAre("[3, 5]"), ElementsAre("even")));
 }
 
+TEST(StudyPoints, BlanksAndCommasInQuotesBelongToAValue) {
+  EXPECT_THAT(variation_from("cluster.machine=\"/my dir/a,b.yaml\",h200").values,
+              ElementsAre(ElementsAre("\"/my dir/a,b.yaml\""), ElementsAre("h200")));
+}
+
 TEST_F(StudyCommand, EveryPointIsWhatSimulateSays) {
   const std::string csv = path("s.csv");
   const Answer answer = slipway_with({"study", bert, "--vary", "schedule.name=gpipe,1f1b", "--csv", csv});

@@ -61,8 +61,9 @@ TEST(ChildProcess, EndsWithItsParent) {
   EXPECT_FALSE(read_all(pipe.read, &started, 1));  // its end of the pipe is closed
 }
 
+// And no SIGPIPE ends the program: its standard action is in force.
 TEST(ChildProcess, ThatIsGoneCannotBeWrittenTo) {
-  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGPIPE, SIG_DFL);
   Pipe pipe = open_pipe("");
   pipe.read.close();
   EXPECT_FALSE(write_all(pipe.write, "x", 1));

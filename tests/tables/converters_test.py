@@ -84,6 +84,17 @@ class Converters(unittest.TestCase):
         self.assertEqual(text, "")
         self.assertIn("the header lacks size, framework", errors)
 
+    def test_a_file_that_cannot_be_read_is_one_sentence(self):
+        with tempfile.TemporaryDirectory() as folder:
+            binary = os.path.join(folder, "binary.csv")
+            with open(binary, "wb") as file:
+                file.write(b"model,\xff\xfe\n")
+            for path in (binary, os.path.join(folder, "missing.csv")):
+                status, text, errors = converted("dgxc-2025", path)
+                self.assertNotEqual(status, 0)
+                self.assertIn(path + ": cannot be read as a table", errors)
+                self.assertNotIn("Traceback", errors)
+
     def test_old_runs(self):
         status, text, errors = converted("old-runs", os.path.join(DATA, "old-runs.csv"))
         self.assertEqual((status, errors), (0, ""))

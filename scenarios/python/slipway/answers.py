@@ -6,6 +6,7 @@ import html
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -273,7 +274,8 @@ def plan(scenario: ScenarioLike, overrides: Overrides | None = None, *, schedule
             best = Scenario(file.read(), schedule=given.schedule)
     finally:
         os.unlink(winner)
-    best._path = winner  # its relative paths start in this folder
+    # Its relative paths start in this folder, and its name is the given one's.
+    best._path = os.path.join(os.path.dirname(winner), f"{given.name}.yaml")
     answer.__dict__["_kept"]["winner"] = best
     answer.__dict__["_ask"] = lambda more: given.ask("plan", {**options, **more})
     return answer
@@ -313,7 +315,10 @@ def answer_of(command: str, *files: str | os.PathLike[str], progress: Progress =
     words = [command, *(os.fspath(file) for file in files), *option_words(options), "--json"]
     if command in _OF_THEIR_OWN:
         return Answer(_in_its_own_process(words, ()))
-    return Answer(answer_to(words, progress=progress))
+    def again(more: Mapping[str, Any]) -> Any:
+        return answer_of(command, *files, **{**options, **more})
+
+    return Answer(answer_to(words, progress=progress), again)
 
 
 def compare(predicted: str | os.PathLike[str], measured: str | os.PathLike[str], **options: Any) -> Answer:
@@ -343,6 +348,15 @@ def _of_a_file(command: str, scenario: ScenarioLike, overrides: Overrides | None
         return Answer(_in_its_own_process([command, *words, *option_words(options), "--json"], tuple(places)))
 
 
+# "step.yaml:3: layout.tensor: 3 does not divide ...; allowed: ...; set it to 2": place and key may be missing.
+_DEFECT = re.compile(r"(?:(?P<place>[^\s:]+(?::\d+)?): )?(?P<key>[a-z][a-z_0-9]*(?:\.[a-z_0-9]+)+): (?P<message>.*); (?P<remedy>[^;]+)$")
+
+
+def _defect_in(line: str) -> Defect:
+    found = _DEFECT.match(line)
+    return Defect(found["key"], found["place"] or "", found["message"], found["remedy"]) if found else Defect("", "", line, "")
+
+
 def _in_its_own_process(words: list[str], own_places: tuple[str, ...]) -> Any:
     done = subprocess.run([program_path(), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, encoding="utf-8",
                           env=environment())
@@ -351,10 +365,10 @@ def _in_its_own_process(words: list[str], own_places: tuple[str, ...]) -> Any:
             _log.info("%s", line)
         return json.loads(done.stdout)
     lines = (done.stderr or done.stdout).strip().splitlines()
-    lines = [line for line in lines if not line.endswith("the scenario cannot be used:")]
+    lines = [line for line in lines if not line.endswith(("the scenario cannot be used:", "but not executed:"))]
     for place in own_places:
         lines = [line[len(place):] if line.startswith(place) else line for line in lines]
     message = "\n".join(lines)
     if done.returncode == 2:
-        raise ScenarioError(message, tuple(Defect("", "", line, "") for line in lines))
+        raise ScenarioError(message, tuple(_defect_in(line) for line in lines))
     raise RunFailed(message or f"slipway {words[0]} ended with status {done.returncode}")

@@ -74,7 +74,8 @@ class Scenario:
             self._path, self._text, self._sections = source._path, source._text, source._sections
             changes = dict(source.overrides)
             schedule = schedule or source.schedule
-            if name is not None and self._text is not None:
+            if name is not None:
+                self._refuse_file_name(name)
                 self._path = f"{name}.yaml"
         elif isinstance(source, Mapping):
             changes = {key: value for key, value in source.items() if "." in key}
@@ -84,9 +85,15 @@ class Scenario:
             self._path, self._text = f"{name or 'scenario'}.yaml", source
         else:
             self._path = os.fspath(source)
+            if name is not None:
+                self._refuse_file_name(name)
         #: The keys that are changed, in their order.
         self.overrides: dict[str, Any] = {**changes, **(overrides or {})}
         self.schedule: Schedule | None = as_schedule(schedule)
+
+    def _refuse_file_name(self, name: str) -> None:
+        if self._text is None:
+            raise ValueError(f"name={name!r}: a scenario of a file has the file's name; leave out name")
 
     @classmethod
     def from_dict(cls, keys: Mapping[str, Any], overrides: Overrides | None = None, *, name: str | None = None) -> Scenario:
