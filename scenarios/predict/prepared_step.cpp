@@ -42,6 +42,7 @@ std::string layout_text(const Layout& layout) {
   add("pipeline", layout.pipeline);
   if (layout.pipeline > 1) add("chunks", layout.chunks);
   add("data", layout.data);
+  add("expert", layout.expert);
   if (layout.zero > 0) text += (text.empty() ? "zero " : ", zero ") + std::to_string(layout.zero);
   return text.empty() ? "one rank" : text;
 }

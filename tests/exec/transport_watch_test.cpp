@@ -6,6 +6,8 @@
 #include <atomic>
 #include <future>
 
+#include "exec/transport/transport.h"
+
 namespace slipway::test {
 namespace {
 
