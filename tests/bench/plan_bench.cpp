@@ -11,6 +11,7 @@
 #include "scenarios/predict/prepared_step.h"
 #include "scenarios/search/screen.h"
 #include "scenarios/search/search.h"
+#include "schedules/bound/estimate.h"
 #include "sim/simulate.h"
 
 namespace slipway::test {

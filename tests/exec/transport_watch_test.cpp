@@ -6,7 +6,7 @@
 #include <atomic>
 #include <future>
 
-#include "exec/transport/transport.h"
+#include "models/namespaces.h"
 
 namespace slipway::test {
 namespace {
