@@ -13,7 +13,7 @@
 
 #include "scenarios/commands/command_line/command.h"
 #include "scenarios/commands/command_line/terminal_text.h"
-#include "scenarios/predict/terminal_timeline.h"
+#include "scenarios/commands/command_line/terminal_timeline.h"
 
 namespace {
 

@@ -100,7 +100,7 @@ MemoryPrice price_memory(const MemoryRun& run, const MemoryConstants& constants)
     price.probability = probability;
     price.odds = odds;
   }
-  price.fits = price.probability >= 0.5;
+  price.fits = is_likely(price.probability);
   price.fits_cautious = price.probability >= recommended_probability;
   return price;
 }

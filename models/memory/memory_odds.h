@@ -15,6 +15,9 @@
 
 namespace slipway::models {
 
+// More likely than not: what "fits" means.
+inline bool is_likely(double fit_probability) { return fit_probability >= 0.5; }
+
 // A recommended layout fits with at least this probability.
 constexpr double recommended_probability = 0.99;
 

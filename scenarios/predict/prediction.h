@@ -1,4 +1,4 @@
-// The answer of `slipway simulate`: the numbers of a simulated step as data, as text and as JSON. Guarded by
+// The answer of `slipway simulate`: the numbers of a simulated step as data and as JSON. Guarded by
 // tests/scenarios/simulate_command_test.cpp.
 #pragma once
 
@@ -86,19 +86,15 @@ std::vector<double> rank_peaks(const PreparedStep& prepared, const Timeline& tim
 // I7: a violation per rank that needs more memory than its machine has (schedules/check/check.h).
 std::vector<Violation> memory_violations(const PreparedStep& prepared, const Timeline& timeline);
 
-std::string report_text(const PreparedStep& prepared, const Prediction& prediction);
-// `needs`: adds the need of each pipeline rank and whether it fits. Empty: judges the timeline alone.
-std::string memory_text(const std::vector<StageMemory>& memory, const std::vector<StageNeed>& needs = {});
-// The cells of that table, headings first.
+// Cells of tables, headings first: of the step's figures, and of memory. `needs`: adds the need of each pipeline rank and
+// whether it fits. Empty: judges the timeline alone.
+std::vector<std::vector<std::string>> prediction_rows(const PreparedStep& prepared, const Prediction& prediction);
 std::vector<std::vector<std::string>> memory_rows(const std::vector<StageMemory>& memory,
                                                   const std::vector<StageNeed>& needs);
 // TFLOP/s per GPU as Megatron-LM counts (models/model/megatron_flops.h).
 double megatron_tflops(const Scenario& scenario, double step_time_s);
 // The timeline's input to the verdict, per pipeline rank.
 std::vector<OnTimeline> on_timeline(const std::vector<StageMemory>& memory);
-// The first pipeline rank's memory term by term beside the closed form of Fujii et al. 2024. Empty without a closed
-// form (a model that is no plain Llama, a schedule that is not 1F1B).
-std::string closed_form_text(const PreparedStep& prepared, const StageMemory& first);
 std::string json_text(const PreparedStep& prepared, const Prediction& prediction,
                       std::optional<TimelineColumns> timeline = {});
 std::vector<AnswerKey> prediction_keys();  // of that JSON

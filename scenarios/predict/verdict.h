@@ -33,9 +33,6 @@ struct OnTimeline {
   double kept_for_bubble_work = 0;  // part of bytes; no count knows how long it lives
 };
 
-// More likely than not: what "fits" means.
-inline bool is_likely(double fit_probability) { return fit_probability >= 0.5; }
-
 // The need of a pipeline rank, on its member with the smallest GPU.
 struct StageNeed {
   int rank = 0;

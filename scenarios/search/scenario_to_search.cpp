@@ -20,9 +20,10 @@ std::vector<std::string> neutral_layout(const LoadResult& as_written) {
 }
 
 // Data parallel over all GPUs may not divide the batch. Other layouts may, or the search reports that none does.
-bool only_the_batch_is_uneven(const std::vector<ScenarioError>& errors) {
-  return errors.size() == 1 && errors.front().key == "schedule.global_batch" &&
-         errors.front().message.find("is not divisible by") != std::string::npos;
+bool only_the_batch_is_uneven(const LoadResult& loaded) {
+  const Step& step = loaded.scenario.step;
+  return loaded.errors.size() == 1 && loaded.errors.front().key == "schedule.global_batch" &&
+         step.global_batch % (step.micro_batch * std::max(1, step.layout.data)) != 0;
 }
 
 // The search leaves layouts out by bounds, which know neither bubble work nor block tables.
@@ -45,7 +46,7 @@ LoadResult load_with(ScenarioSource source, const std::vector<std::string>& othe
 // Loads with these values of layout and schedule. Keeps the global batch even if they do not divide it.
 LoadResult load_neutral(const ScenarioSource& source, std::vector<std::string> neutral) {
   LoadResult loaded = load_with(source, neutral);
-  if (!only_the_batch_is_uneven(loaded.errors)) return loaded;
+  if (!only_the_batch_is_uneven(loaded)) return loaded;
   const std::int64_t batch = loaded.scenario.step.global_batch;
   neutral.push_back("schedule.global_batch=" + std::to_string(batch * rank_capacity(loaded.scenario.cluster)));
   loaded = load_with(source, neutral);

@@ -1,7 +1,5 @@
-// Many variations of scenarios, each simulated: the work of `slipway study`.
-//
-//   --vary schedule.name=gpipe,1f1b --vary layout.pipeline=4,8       2 × 2 points, the last varies fastest
-//   --vary "layout.pipeline=4,8 model.layers=4,8"                    keys that move together: 2 points
+// Many variations of scenarios, each simulated: two varied keys of two values are 2 × 2 points, of which the last varies
+// fastest, and two keys that move together are 2 points.
 //
 // Points run in forked workers, one per core. An impossible point (a refused scenario, this machine out of memory) is a
 // row with its reason and stops no other. Rows are in the order of the points, so the same study gives the same bytes.
@@ -23,8 +21,6 @@ struct VariedKeys {
   std::vector<std::string> keys;
   std::vector<std::vector<std::string>> values;
 };
-// Throws UsageError: no such key, a missing value, keys of different lengths.
-VariedKeys variation_from(const std::string& option);
 
 struct StudyPoint {
   std::string path;                    // the scenario's

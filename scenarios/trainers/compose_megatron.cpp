@@ -35,9 +35,9 @@ void megatron_split(Reading& reading) {
       reading.set("layout.chunks", std::to_string(count / pipeline), "pipeline-model-parallel-layout");
     return reading.set("layout.split", stages->layers, "pipeline-model-parallel-layout");
   }
-  if (const std::int64_t chunks = reading.whole("num-virtual-stages-per-pipeline-rank", 1); chunks > 1)
+  if (const std::int64_t chunks = reading.whole("num-virtual-stages-per-pipeline-rank"); chunks > 1)
     reading.set("layout.chunks", std::to_string(chunks), "num-virtual-stages-per-pipeline-rank");
-  if (const std::int64_t each = reading.whole("num-layers-per-virtual-pipeline-stage", 0); each > 0 && pipeline > 1) {
+  if (const std::int64_t each = reading.whole("num-layers-per-virtual-pipeline-stage"); each > 0 && pipeline > 1) {
     if (layers % (each * pipeline) != 0)
       return reading.refuse(
           "num-layers-per-virtual-pipeline-stage",
@@ -46,8 +46,11 @@ void megatron_split(Reading& reading) {
     if (layers / (each * pipeline) > 1)
       reading.set("layout.chunks", std::to_string(layers / (each * pipeline)), "num-layers-per-virtual-pipeline-stage");
   }
-  const std::int64_t first = reading.whole("decoder-first-pipeline-num-layers", -1),
-                     last = reading.whole("decoder-last-pipeline-num-layers", -1);
+  const auto whole_or_none = [&](const char* argument) {
+    return reading.given(argument) ? reading.whole(argument) : -1;
+  };
+  const std::int64_t first = whole_or_none("decoder-first-pipeline-num-layers"),
+                     last = whole_or_none("decoder-last-pipeline-num-layers");
   if (pipeline > 1 && (first >= 0 || last >= 0)) {
     const std::int64_t inner = pipeline - (first >= 0) - (last >= 0),
                        rest = layers - std::max<std::int64_t>(first, 0) - std::max<std::int64_t>(last, 0);
@@ -84,9 +87,9 @@ void megatron_split(Reading& reading) {
 void megatron_vocabulary(Reading& reading) {
   if (reading.has("model.vocab")) return;
   std::int64_t multiple = 0, padded = 0;
-  const bool is_huge = __builtin_mul_overflow(reading.whole("make-vocab-size-divisible-by", 128),
+  const bool is_huge = __builtin_mul_overflow(reading.whole("make-vocab-size-divisible-by"),
                                               reading.count("layout.tensor", 1), &multiple);
-  std::int64_t words = reading.whole("vocab-size", 0);
+  std::int64_t words = reading.whole("vocab-size");
   const char* from = "vocab-size";
   for (const char* argument : {"tokenizer-model", "vocab-file", "tokenizer-type"}) {
     const Argument* found = words == 0 ? reading.find(argument) : nullptr;
@@ -155,7 +158,7 @@ void megatron_window(Reading& reading) {
 // The turned part of a head, rounded down (megatron/core/models/common/embeddings/rotary_pos_embedding.py).
 void megatron_rotary_share(Reading& reading) {
   constexpr const char* percent = "rotary-percent";
-  const double share = reading.number(percent, 1);
+  const double share = reading.number(percent);
   if (share == 1) return;
   if (share <= 0 || share > 1)
     return reading.refuse(percent, "it is no share; allowed: above 0 and up to 1", "correct it");
@@ -164,14 +167,15 @@ void megatron_rotary_share(Reading& reading) {
   if (reading.has("model.positions"))
     return reading.note(NoteKind::no_effect, reading.find(percent)->text(), "positions are not rotary");
   const std::int64_t heads = std::max<std::int64_t>(1, reading.count("model.heads", 0));
-  const std::int64_t head_dim = reading.whole("kv-channels", reading.count("model.hidden", 0) / heads);
+  const std::int64_t width = reading.whole("kv-channels");
+  const std::int64_t head_dim = width > 0 ? width : reading.count("model.hidden", 0) / heads;
   reading.set("model.rope_head_dim", std::to_string(static_cast<std::int64_t>(static_cast<double>(head_dim) * share)),
               percent);
 }
 
 // The width of a head where it is given.
 void megatron_head_width(Reading& reading) {
-  const std::int64_t width = reading.whole("kv-channels", 0);
+  const std::int64_t width = reading.whole("kv-channels");
   if (width > 0 && width * reading.count("model.heads", 0) != reading.count("model.hidden", 0))
     reading.set("model.head_dim", std::to_string(width), "kv-channels");
 }
@@ -181,7 +185,7 @@ namespace {
 // The layers with experts: all, every n-th, or a list in Python. `width`: that of the MLP in the others.
 void compose_dense_layers(Reading& reading, const std::string& width) {
   const std::int64_t layers = reading.count("model.layers", 0);
-  const std::string text = reading.text("moe-layer-freq", "1");
+  const std::string text = reading.text("moe-layer-freq");
   const std::optional<std::vector<std::int64_t>> pattern = layer_pattern(text, layers);
   if (!pattern)
     return reading.refuse("moe-layer-freq",
@@ -219,8 +223,8 @@ std::int64_t batch_of(const Reading& reading) {
 }
 
 std::int64_t trained_samples(Reading& reading) {
-  return reading.given("train-samples") ? reading.whole("train-samples", 0)
-                                        : samples_of(reading.whole("train-iters", 0), batch_of(reading));
+  return reading.given("train-samples") ? reading.whole("train-samples")
+                                        : samples_of(reading.whole("train-iters"), batch_of(reading));
 }
 
 }  // namespace
@@ -245,7 +249,7 @@ void megatron_mlp(Reading& reading) {
 // file), of one sequence, a micro-batch, or all of a step.
 void megatron_balance(Reading& reading) {
   constexpr const char *kind = "moe-router-load-balancing-type", *weight = "moe-aux-loss-coeff";
-  const std::string type = reading.text(kind, "aux_loss"), loss = reading.text(weight, "0");
+  const std::string type = reading.text(kind), loss = reading.text(weight);
   const Argument* const types = reading.find(kind);
   const auto note = [&](NoteKind how, const char* argument, const char* words) {
     if (reading.given(argument)) reading.note(how, reading.find(argument)->text(), words);
@@ -258,7 +262,7 @@ void megatron_balance(Reading& reading) {
     return reading.refuse(
         kind, "'" + type + "' is not known; allowed: aux_loss, seq_aux_loss, global_aux_loss, sinkhorn, none",
         "correct it");
-  if (reading.number(weight, 0) == 0) return note(NoteKind::no_effect, kind, "--moe-aux-loss-coeff is 0");
+  if (reading.number(weight) == 0) return note(NoteKind::no_effect, kind, "--moe-aux-loss-coeff is 0");
   reading.set("run.balancing_loss", loss, weight);
   if (type == "seq_aux_loss") reading.set("run.balancing_sequences", "1", kind);
   if (type == "global_aux_loss")  // how many data ranks there are is known with the machines alone
@@ -270,7 +274,8 @@ void megatron_balance(Reading& reading) {
 // Balanced routing fills an expert up to a factor of 1. With a larger one, padded experts compute rows of zeros.
 void megatron_capacity(Reading& reading) {
   constexpr const char *factor = "moe-expert-capacity-factor", *pads = "moe-pad-expert-input-to-capacity";
-  const double capacity = reading.number(factor, -1);  // a negative one is none (megatron/core: transformer_config.py)
+  const double capacity = reading.given(factor) ? reading.number(factor)
+                                                : -1;  // a negative one is none (megatron/core: transformer_config.py)
   if (capacity == 0) return reading.refuse(factor, "an expert takes no tokens with 0; allowed: above 0", "correct it");
   if (capacity > 0)
     reading.set("run.expert_capacity", number_text(capacity), factor);
@@ -314,16 +319,16 @@ void megatron_batches(Reading& reading) {
 
 void megatron_recomputation(Reading& reading) {
   const std::string granularity =
-      reading.given("recompute-activations") ? "selective" : reading.text("recompute-granularity", "none");
+      reading.given("recompute-activations") ? "selective" : reading.text("recompute-granularity");
   if (granularity == "full") {
     if (reading.given("recompute-modules"))
       reading.refuse("recompute-modules", "it contradicts --recompute-granularity full; allowed: with selective",
                      "remove one of the two");
-    if (reading.text("recompute-method", "uniform") != "uniform" &&
-        reading.whole("recompute-num-layers", 1) < reading.count("model.layers", 0))
+    if (reading.text("recompute-method") != "uniform" &&
+        reading.whole("recompute-num-layers") < reading.count("model.layers", 0))
       reading.refuse("recompute-method", "recomputing some of the layers is not modelled; allowed: uniform",
                      "import without it: --without recompute-method");
-    if (reading.text("recompute-method", "uniform") == "uniform" && reading.whole("recompute-num-layers", 1) > 1)
+    if (reading.text("recompute-method") == "uniform" && reading.whole("recompute-num-layers") > 1)
       reading.note(NoteKind::nearest, reading.find("recompute-num-layers")->text(), "each layer's input is kept");
     return reading.set("schedule.recompute", "full", "recompute-granularity");
   }
@@ -365,23 +370,23 @@ void megatron_tokens(Reading& reading) {
 
 void megatron_rate(Reading& reading) {
   const std::int64_t batch = batch_of(reading);
-  const std::string style = reading.text("lr-decay-style", "linear");
+  const std::string style = reading.text("lr-decay-style");
   if (style == "constant" || style == "linear" || style == "cosine")
     reading.set("run.optimizer.lr_decay_style", style, "lr-decay-style");
   else
     reading.note(NoteKind::no_effect, reading.find("lr-decay-style")->text(),
                  "it changes numbers, not a step's time or memory");
-  std::int64_t decay = reading.given("lr-decay-samples") ? reading.whole("lr-decay-samples", 0)
-                                                         : samples_of(reading.whole("lr-decay-iters", 0), batch);
+  std::int64_t decay = reading.given("lr-decay-samples") ? reading.whole("lr-decay-samples")
+                                                         : samples_of(reading.whole("lr-decay-iters"), batch);
   if (decay > 0 && style != "constant")
     reading.set("run.optimizer.lr_decay_samples", std::to_string(decay),
                 reading.given("lr-decay-samples") ? "lr-decay-samples" : "lr-decay-iters");
   if (decay == 0) decay = trained_samples(reading);
   const std::int64_t warmup = reading.given("lr-warmup-fraction")
-                                  ? std::llround(reading.number("lr-warmup-fraction", 0) * static_cast<double>(decay))
+                                  ? std::llround(reading.number("lr-warmup-fraction") * static_cast<double>(decay))
                               : reading.given("lr-warmup-samples")
-                                  ? reading.whole("lr-warmup-samples", 0)
-                                  : samples_of(reading.whole("lr-warmup-iters", 0), batch);
+                                  ? reading.whole("lr-warmup-samples")
+                                  : samples_of(reading.whole("lr-warmup-iters"), batch);
   if (warmup > 0) reading.set("run.optimizer.lr_warmup_samples", std::to_string(warmup), "lr-warmup-samples");
 }
 

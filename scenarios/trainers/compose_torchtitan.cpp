@@ -195,8 +195,8 @@ void torchtitan_betas(Reading& reading) {
 
 // Weights are sharded over shard ranks; all ranks where it is -1.
 void torchtitan_data(Reading& reading) {
-  const std::int64_t replicas = reading.whole("parallelism.data_parallel_replicate_degree", 1);
-  const std::string shard_text = reading.text("parallelism.data_parallel_shard_degree", "-1");
+  const std::int64_t replicas = reading.whole("parallelism.data_parallel_replicate_degree");
+  const std::string shard_text = reading.text("parallelism.data_parallel_shard_degree");
   const bool rest = shard_text == "-1";
   const std::int64_t shards = rest ? -1 : whole_number(shard_text).value_or(0);
   if (!rest && shards < 1)
@@ -208,7 +208,7 @@ void torchtitan_data(Reading& reading) {
     if (!reading.has("layout.replicate")) return;
   }
   const bool pipelined = reading.count("layout.pipeline", 1) > 1;
-  const std::string reshard = reading.text("parallelism.fsdp_reshard_after_forward", "default");
+  const std::string reshard = reading.text("parallelism.fsdp_reshard_after_forward");
   const bool keeps = reshard == "never" || (reshard == "default" && pipelined);
   reading.set("layout.zero", shards == 1 ? "0" : keeps ? "2" : "3", "parallelism.fsdp_reshard_after_forward");
 }
@@ -217,7 +217,7 @@ void torchtitan_pipeline(Reading& reading) {
   const std::int64_t pipeline = reading.count("layout.pipeline", 1);
   if (pipeline == 1) return;
   constexpr const char* schedule = "parallelism.pipeline_parallel_schedule";
-  const std::string name = reading.text(schedule, "1F1B");
+  const std::string name = reading.text(schedule);
   const std::optional<std::string> ours = reading.dictionary().word("schedules", name);
   const std::string csv = reading.text("parallelism.pipeline_parallel_schedule_csv");
   if (!csv.empty()) reading.set("schedule.csv", csv, "parallelism.pipeline_parallel_schedule_csv");
@@ -234,9 +234,9 @@ void torchtitan_pipeline(Reading& reading) {
   if (const Argument* parts = reading.find("parallelism.module_fqns_per_model_part")) {
     list = layers_of_parts(*parts);
   } else {
-    const std::int64_t first = reading.whole("parallelism.pipeline_parallel_first_stage_less_layers", 1),
-                       last = reading.whole("parallelism.pipeline_parallel_last_stage_less_layers", 1);
-    const std::int64_t each = reading.whole("parallelism.pipeline_parallel_layers_per_stage", 0),
+    const std::int64_t first = reading.whole("parallelism.pipeline_parallel_first_stage_less_layers"),
+                       last = reading.whole("parallelism.pipeline_parallel_last_stage_less_layers");
+    const std::int64_t each = reading.whole("parallelism.pipeline_parallel_layers_per_stage"),
                        all = layers + first + last;
     const std::int64_t stages = each > 0 ? (all + each - 1) / each : pipeline * chunks;
     // Early stages get one more of what counts as a layer.
@@ -255,11 +255,11 @@ void torchtitan_pipeline(Reading& reading) {
 }
 
 void torchtitan_batch(Reading& reading) {
-  const std::int64_t local = reading.whole("training.local_batch_size", 8);
+  const std::int64_t local = reading.whole("training.local_batch_size");
   const bool pipelined = reading.count("layout.pipeline", 1) > 1;
-  const std::int64_t micro = pipelined ? reading.whole("parallelism.pipeline_parallel_microbatch_size", 1) : local;
+  const std::int64_t micro = pipelined ? reading.whole("parallelism.pipeline_parallel_microbatch_size") : local;
   reading.set("schedule.micro_batch", std::to_string(micro), "training.local_batch_size");
-  const std::string global = reading.text("training.global_batch_size", "-1");
+  const std::string global = reading.text("training.global_batch_size");
   if (global != "-1") return reading.set("schedule.global_batch", global, "training.global_batch_size");
   const std::int64_t others =
       reading.count("layout.tensor", 1) * reading.count("layout.context", 1) * reading.count("layout.pipeline", 1);
@@ -270,24 +270,24 @@ void torchtitan_batch(Reading& reading) {
 }
 
 void torchtitan_length(Reading& reading) {
-  const std::int64_t batch = reading.count("schedule.global_batch", 1), steps = reading.whole("training.steps", 10000);
+  const std::int64_t batch = reading.count("schedule.global_batch", 1), steps = reading.whole("training.steps");
   const std::int64_t sequence = reading.count("model.sequence", 2048);
   reading.set("run.tokens",
               number_text(static_cast<double>(steps) * static_cast<double>(batch) * static_cast<double>(sequence)),
               "training.steps");
-  const std::int64_t warmup = reading.whole("lr_scheduler.warmup_steps", 200);
+  const std::int64_t warmup = reading.whole("lr_scheduler.warmup_steps");
   if (warmup > 0)
     reading.set("run.optimizer.lr_warmup_samples", std::to_string(std::min(warmup, steps) * batch),
                 "lr_scheduler.warmup_steps");
-  const double ratio = reading.number("lr_scheduler.decay_ratio", 1);
-  const std::string type = reading.text("lr_scheduler.decay_type", "linear");
+  const double ratio = reading.number("lr_scheduler.decay_ratio");
+  const std::string type = reading.text("lr_scheduler.decay_type");
   if (type == "sqrt" && ratio > 0)
     return reading.note(NoteKind::no_effect, "--lr_scheduler.decay_type sqrt",
                         "it changes numbers, not a step's time or memory");
   if (ratio > 0 && ratio < 1)
     reading.note(NoteKind::no_effect, "--lr_scheduler.decay_ratio", "it changes numbers, not a step's time or memory");
   reading.set("run.optimizer.lr_decay_style", ratio == 0 ? "constant" : type, "lr_scheduler.decay_type");
-  const double factor = reading.number("lr_scheduler.min_lr_factor", 0),
+  const double factor = reading.number("lr_scheduler.min_lr_factor"),
                lr = quantity(reading.value("run.lr"), Unit::pure).value_or(0);
   if (factor > 0 && ratio > 0)
     reading.set("run.optimizer.min_lr", number_text(factor * lr), "lr_scheduler.min_lr_factor");

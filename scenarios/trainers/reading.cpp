@@ -82,34 +82,39 @@ const Argument* Reading::find(std::string_view argument) const {
   return nullptr;
 }
 
-std::string Reading::text(std::string_view argument, const std::string& fallback) {
+std::string Reading::text(std::string_view argument) {
+  const Term* term = dictionary().find(argument);
+  return text(argument, term == nullptr ? "" : term->fallback);
+}
+
+std::string Reading::text(std::string_view argument, const std::string& otherwise) {
   const Argument* found = find(argument);
-  if (found == nullptr) return fallback;
+  if (found == nullptr) return otherwise;
   std::string text;
   for (const std::string& value : found->values) text += (text.empty() ? "" : " ") + value;
   text = with_variables(text, choices_.variables);
   if (const std::string name = unset_variable(text); !name.empty()) {
     refuse(argument, fmt::format("the variable {} is not set", name),
            fmt::format("give its value: --set {}=...", name));
-    return fallback;
+    return otherwise;
   }
-  return text.empty() && !found->values.empty() ? fallback : text;
+  return text.empty() && !found->values.empty() ? otherwise : text;
 }
 
-double Reading::number(std::string_view argument, double fallback) {
+double Reading::number(std::string_view argument) {
   const std::string text = this->text(argument);
-  if (text.empty()) return fallback;
+  if (text.empty()) return 0;
   if (const std::optional<double> number = quantity(text, Unit::pure)) return *number;
   refuse(argument, "'" + text + "' is no number; allowed: a number", "correct it");
-  return fallback;
+  return 0;
 }
 
-std::int64_t Reading::whole(std::string_view argument, std::int64_t fallback) {
+std::int64_t Reading::whole(std::string_view argument) {
   const std::string text = this->text(argument);
-  if (text.empty()) return fallback;
+  if (text.empty()) return 0;
   if (const std::optional<std::int64_t> number = whole_number(text)) return *number;
   refuse(argument, "'" + text + "' is no whole number; allowed: a whole number", "correct it");
-  return fallback;
+  return 0;
 }
 
 void Reading::exclude(std::string_view first, std::string_view second, const std::string& remedy) {

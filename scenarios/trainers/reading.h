@@ -46,10 +46,13 @@ class Reading {
 
   bool given(std::string_view argument) const { return find(argument) != nullptr; }
   const Argument* find(std::string_view argument) const;
-  // Its values with variables replaced; `fallback` where it is not given. A variable that is not set is refused.
-  std::string text(std::string_view argument, const std::string& fallback = "");
-  double number(std::string_view argument, double fallback);
-  std::int64_t whole(std::string_view argument, std::int64_t fallback);
+  // Its values with variables replaced. Where it is not given: the dictionary's `default`, else empty and 0. A variable that
+  // is not set is refused.
+  std::string text(std::string_view argument);
+  double number(std::string_view argument);
+  std::int64_t whole(std::string_view argument);
+  // The same with a default that other arguments decide.
+  std::string text(std::string_view argument, const std::string& otherwise);
   // Uses of one of `first` and one of `second` contradict each other.
   void exclude(std::string_view first, std::string_view second, const std::string& remedy);
 

@@ -1035,11 +1035,6 @@ bool legal(const Step& step) {
   return legal(step, all);
 }
 
-void require_legal(const Step& step) {
-  if (legal(step)) return;
-  throw std::invalid_argument(text_of(refusals(step).front()));
-}
-
 bool takes_batch(const Step& step, std::int64_t global_batch) {
   const std::int64_t unit = sequences_per_round(step), count = global_batch / unit;
   if (count < 1 || global_batch % unit != 0 || count > most_micro_batches) return false;

@@ -35,8 +35,6 @@ std::vector<Refusal> refusals(const Step& step, const Cluster& cluster, const Ke
 
 // True if refusals(step) is empty.
 bool legal(const Step& step);
-// Throws std::invalid_argument with the first refusal of a step that is not legal.
-void require_legal(const Step& step);
 
 // For a search that decides keys one after another: the rules that read none of these keys; those that read any of `keys`
 // and none of `undecided`; and whether a step breaks none of some rules.

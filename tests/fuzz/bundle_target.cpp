@@ -45,7 +45,7 @@ void try_input(std::string_view input) {
 }
 
 TaskGraph ordered(const Step& step) {
-  require_legal(step);
+  if (!legal(step)) throw std::invalid_argument(text_of(refusals(step).front()));
   TaskGraph graph = lower(step);
   set_global_order(graph, Durations(std::vector<double>(graph.tasks.size(), 1.0)));
   return graph;

@@ -8,7 +8,7 @@
 
 #include "scenarios/predict/description.h"
 #include "scenarios/predict/readable.h"
-#include "scenarios/predict/terminal_timeline.h"
+#include "scenarios/commands/command_line/terminal_timeline.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "scenarios/commands/study/vary_option.h"
 #include "scenarios/files/csv.h"
-#include "scenarios/search/study.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {

@@ -627,7 +627,7 @@ TEST(SlicesOfASequence, MakeSoundGraphsInWhichCachesGoForwardAndTheirGradientsBa
 TEST(SlicesOfASequence, AreRefusedWithoutCausalAttentionAndWithFullRecomputation) {
   Step input = sliced(1);
   input.recompute = Recompute::full;
-  EXPECT_THROW(require_legal(input), std::invalid_argument);
+  EXPECT_FALSE(legal(input));
   input = sliced(1);
   input.model = bert("bert", {.layers = 4,
                               .hidden = 64,
@@ -637,7 +637,7 @@ TEST(SlicesOfASequence, AreRefusedWithoutCausalAttentionAndWithFullRecomputation
                               .max_positions = 64,
                               .token_types = 2,
                               .sequence = 64});
-  EXPECT_THROW(require_legal(input), std::invalid_argument);
+  EXPECT_FALSE(legal(input));
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 #include "scenarios/commands/execute/run_folder.h"
 #include "scenarios/files/output_file.h"
 #include "scenarios/predict/chrome_trace.h"
-#include "scenarios/predict/terminal_timeline.h"
+#include "scenarios/commands/command_line/terminal_timeline.h"
 #include "scenarios/report/page.h"
 
 namespace slipway::scenarios {

@@ -11,6 +11,7 @@
 #include "exec/run/executable.h"
 #include "scenarios/commands/command_line/command.h"
 #include "scenarios/commands/execute/rank_program.h"
+#include "scenarios/commands/simulate/prediction_text.h"
 #include "scenarios/files/usage_error.h"
 #include "scenarios/predict/description.h"
 #include "scenarios/predict/prediction.h"

@@ -14,7 +14,7 @@
 #include "scenarios/language/given_scenarios.h"
 #include "scenarios/predict/prepared_step.h"
 #include "scenarios/predict/readable.h"
-#include "scenarios/predict/terminal_timeline.h"
+#include "scenarios/commands/command_line/terminal_timeline.h"
 #include "scenarios/report/page.h"
 #include "scenarios/search/remedies.h"
 #include "scenarios/search/scenario_to_search.h"

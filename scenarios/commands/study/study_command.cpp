@@ -16,6 +16,7 @@
 #include "scenarios/commands/study/shard.h"
 #include "scenarios/commands/study/study_page.h"
 #include "scenarios/commands/study/study_report.h"
+#include "scenarios/commands/study/vary_option.h"
 #include "scenarios/files/output_file.h"
 #include "scenarios/language/document.h"
 #include "scenarios/language/given_scenarios.h"

@@ -1,4 +1,4 @@
-#include "scenarios/predict/terminal_timeline.h"
+#include "scenarios/commands/command_line/terminal_timeline.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
