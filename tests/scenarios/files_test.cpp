@@ -115,7 +115,7 @@ TEST_F(OutputFiles, AKilledProcessLeavesNothing) {
 
 TEST_F(OutputFiles, BeyondALimitOfFileSizesNothingIsLeftAndTheReasonIsNamed) {
   if (!file_sizes_can_be_limited) GTEST_SKIP() << "no program runs within a limit of file sizes here";
-  const Printed lower = printed_by("ulimit -f 8; " SLIPWAY_PROGRAM " lower " + tiny +
+  const Printed lower = printed_by("ulimit -f 1; " SLIPWAY_PROGRAM " lower " + tiny +
                                    " --set schedule.global_batch=64 -o " + folder + "/run.slip 2>&1");
   EXPECT_EQ(lower.status, 1);
   EXPECT_THAT(lower.text, HasSubstr("File too large"));
