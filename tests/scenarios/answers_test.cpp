@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
+#include "scenarios/commands/command_line/terminal_timeline.h"
 #include "scenarios/predict/description.h"
 #include "scenarios/predict/readable.h"
-#include "scenarios/commands/command_line/terminal_timeline.h"
 #include "tests/support/command_test.h"
 
 namespace slipway::test {

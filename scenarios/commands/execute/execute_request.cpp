@@ -9,13 +9,13 @@
 #include "exec/run/run_files.h"
 #include "scenarios/commands/command_line/command.h"
 #include "scenarios/commands/command_line/progress.h"
+#include "scenarios/commands/command_line/terminal_timeline.h"
 #include "scenarios/commands/compare/comparison.h"
 #include "scenarios/commands/execute/confirm_page.h"
 #include "scenarios/commands/execute/execution.h"
 #include "scenarios/commands/execute/run_folder.h"
 #include "scenarios/files/output_file.h"
 #include "scenarios/predict/chrome_trace.h"
-#include "scenarios/commands/command_line/terminal_timeline.h"
 #include "scenarios/report/page.h"
 
 namespace slipway::scenarios {
