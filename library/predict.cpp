@@ -7,18 +7,6 @@
 namespace slipway {
 namespace {
 
-// The caller's watch in the long part of the work.
-scenarios::StepWorkers watched(const Watch& watch) {
-  scenarios::StepWorkers workers = scenarios::plain_workers();
-  workers.simulate = [watch](const scenarios::SimulationTask& task, sim::SimulationOptions how,
-                             const std::vector<int>& steps) {
-    how.progress = watch.progress;
-    how.interrupted = watch.interrupted;
-    return sim::simulate_each(task.prepared.graph, task.cluster, task.durations, how, steps);
-  };
-  return workers;
-}
-
 std::vector<StageMemory> memory_of(const scenarios::Prediction& prediction) {
   std::vector<StageMemory> rows;
   for (std::size_t i = 0; i < prediction.memory.size(); ++i) {
@@ -74,7 +62,8 @@ Prediction predict(const Scenario& scenario, const PredictOptions& options) {
     how.steps = options.steps;
     how.periodic = !options.timeline;  // a timeline has every micro-batch
     const scenarios::Scenario read = loaded(scenario);
-    const auto [step, found] = scenarios::predict(read, how, watched(options.watch));
+    const auto [step, found] =
+        scenarios::predict(read, how, scenarios::plain_workers(options.watch.progress, options.watch.interrupted));
     Prediction answer;
     answer.scenario = read.name;
     answer.step_time_s = found.step.step_time_s;

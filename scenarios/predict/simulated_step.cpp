@@ -51,9 +51,11 @@ SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& option
   }
 }
 
-StepWorkers plain_workers() {
+StepWorkers plain_workers(std::function<void(double)> progress, std::function<bool()> interrupted) {
   return {[](const Scenario& of, const PrepareOptions& how) { return prepared_step(of, how); },
-          [](const SimulationTask& task, const SimulationOptions& how, const std::vector<int>& steps) {
+          [=](const SimulationTask& task, SimulationOptions how, const std::vector<int>& steps) {
+            if (progress) how.progress = progress;
+            if (interrupted) how.interrupted = interrupted;
             return simulate_each(task.prepared.graph, task.cluster, task.durations, how, steps);
           }};
 }

@@ -49,8 +49,9 @@ struct StepWorkers {
   std::function<std::vector<Simulation>(const SimulationTask&, const SimulationOptions&, const std::vector<int>& steps)>
       simulate;
 };
-// Without progress: prepared_step and simulate_each.
-StepWorkers plain_workers();
+// prepared_step and simulate_each.
+// `progress` and `interrupted` are asked while a step is simulated, as SimulationOptions says.
+StepWorkers plain_workers(std::function<void(double)> progress = nullptr, std::function<bool()> interrupted = nullptr);
 
 SimulatedStep simulated_step(const Scenario& scenario, const StepOptions& options,
                              const StepWorkers& work = plain_workers());

@@ -37,15 +37,6 @@ std::vector<FasterRate> each_twice_as_fast(MovedStep& step, const std::function<
   return faster;
 }
 
-StepWorkers interruptible(const std::function<bool()>& interrupted) {
-  StepWorkers workers = plain_workers();
-  workers.simulate = [&](const SimulationTask& task, SimulationOptions how, const std::vector<int>& steps) {
-    how.interrupted = interrupted;
-    return simulate_each(task.prepared.graph, task.cluster, task.durations, how, steps);
-  };
-  return workers;
-}
-
 // A trace is compared with a simulation of every micro-batch.
 TraceFindings findings_of(const Scenario& scenario, const Trace& trace, const StepWorkers& workers) {
   StepOptions options;
@@ -71,7 +62,7 @@ Explanation explanation_of(const Scenario& scenario, const ExplainOptions& optio
   begin("simulating", 0);
   StepOptions how;
   how.makespan = false;
-  const StepWorkers workers = interruptible(options.levers.interrupted);
+  const StepWorkers workers = plain_workers(nullptr, options.levers.interrupted);
   const SimulatedStep simulated = simulated_step(scenario, how, workers);
   const PreparedStep& prepared = simulated.prepared;
   const Prediction prediction = prediction_of(simulated);

@@ -28,13 +28,9 @@ std::vector<RungStep> simulated_rungs(const Scenario& scenario, const std::vecto
     const double before = static_cast<double>(rungs.size()), all = static_cast<double>(batches.size());
     Scenario own = scenario;
     own.step.global_batch = batch;
-    const StepWorkers workers{[](const Scenario& of, const PrepareOptions& how) { return prepared_step(of, how); },
-                              [&](const SimulationTask& task, SimulationOptions how, const std::vector<int>& steps) {
-                                how.progress = [&](double share) {
-                                  if (progress) progress((before + share) / all, batch);
-                                };
-                                return simulate_each(task.prepared.graph, task.cluster, task.durations, how, steps);
-                              }};
+    const StepWorkers workers = plain_workers([&](double share) {
+      if (progress) progress((before + share) / all, batch);
+    });
     const SimulatedStep step = simulated_step(own, options, workers);
     const Prediction prediction = prediction_of(step);
     rungs.push_back({batch, micro_batches_of(step.prepared), prediction.step.step_time_s, prediction.tokens_per_s,
